@@ -1,0 +1,1 @@
+//! An admission-controlled executor for native CPU work.
