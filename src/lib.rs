@@ -1,1 +1,40 @@
 //! An admission-controlled executor for native CPU work.
+
+mod budget;
+mod builder;
+mod context;
+mod cost;
+mod error;
+mod executor;
+mod handle;
+mod lane;
+mod map;
+mod scope;
+mod stats;
+
+mod admission;
+mod crew;
+mod gate;
+mod job;
+mod ledger;
+mod line;
+mod queue;
+mod sync;
+mod sys;
+mod waiter;
+mod worker;
+
+pub use budget::{Budget, Permit};
+pub use builder::{Builder, LaneOptions};
+pub use context::Context;
+pub use cost::{Cost, GIB, KIB, MIB};
+pub use error::{
+    AcquireError, BuildError, DrainError, JoinError, Limit, Panic, Refused, SubmitError,
+};
+pub use executor::Executor;
+pub use handle::{Handle, ScopedHandle};
+pub use lane::Lane;
+pub use ledger::Ledger;
+pub use map::{Map, MapError};
+pub use scope::Scope;
+pub use stats::{Counts, LaneStats, Stats, Why};

@@ -1,0 +1,531 @@
+//! Who is admitted next: the state machine, with no lock, no thread and no clock.
+//!
+//! One `Admission` holds a budget's bytes and everybody who wants some of them: the lanes of
+//! every executor on the budget, and the callers who acquire permits directly. Because the
+//! heads of all lines and the bytes in use are one state, a job is chosen and charged in one
+//! step, and nobody can slip in between "the head does not fit" and "the bytes are taken".
+//!
+//! Every event (a submit, an end, a cancel, a resize) changes the state and then calls
+//! [`settle`](Admission::settle), which admits whoever may go now. What has to happen outside
+//! the lock is left in [`Effects`]: whom to wake, and which jobs to end.
+
+use std::time::Instant;
+
+use crate::cost::Cost;
+use crate::crew::{Crew, Done, Grant};
+use crate::error::Limit;
+use crate::ledger::Ledger;
+use crate::line::Line;
+
+/// What a waiter is told when its wait is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The job has its place, the permit its bytes, the worker its work, the drain its end.
+    Go,
+    /// The executor was closed first.
+    Closed,
+    /// The budget shrank below the need.
+    NeverFits,
+}
+
+/// How a waiting job ended without running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Its handle cancelled it.
+    Cancelled,
+    /// The executor was told to abort what waits.
+    Aborted,
+    /// The budget shrank below its need.
+    NeverFits { needed_bytes: u64, admissible_bytes: u64 },
+}
+
+/// A job that left the queue without running. Its input still counts as waiting until the
+/// closure is dropped and [`Admission::left`] says so (I4).
+#[derive(Debug)]
+pub(crate) struct Gone<J> {
+    pub(crate) job: J,
+    pub(crate) fate: Fate,
+    pub(crate) place: Place,
+}
+
+/// What a job that left the queue still occupies there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) at: LaneId,
+    pub(crate) input_bytes: u64,
+}
+
+/// What the caller of the state machine has to do once the lock is released (I7).
+#[derive(Debug)]
+pub(crate) struct Effects<J, W> {
+    /// Whom to wake.
+    pub(crate) told: Vec<(W, Verdict)>,
+    /// Jobs to end.
+    pub(crate) gone: Vec<Gone<J>>,
+    /// Jobs whose submitters take them back. Dropping these references runs no user code.
+    pub(crate) returned: Vec<J>,
+}
+
+impl<J, W> Effects<J, W> {
+    fn new() -> Self {
+        Effects { told: Vec::new(), gone: Vec::new(), returned: Vec::new() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.told.is_empty() && self.gone.is_empty() && self.returned.is_empty()
+    }
+}
+
+/// Names a lane: the executor's crew and the lane's place in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LaneId {
+    pub(crate) crew: usize,
+    pub(crate) lane: usize,
+}
+
+/// Names a waiting job.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ticket {
+    pub(crate) at: LaneId,
+    pub(crate) seq: u64,
+}
+
+/// Which bound a submission met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Full(Limit),
+    OwnWorker,
+    NeverFits { admissible_bytes: u64 },
+    Closed,
+}
+
+/// The answer to an offered job.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Offer {
+    /// It has its place in the queue, or was admitted at once.
+    Accepted(Ticket),
+    /// It stands outside the bound. The submitter must wait or withdraw it.
+    Outside(Ticket),
+    Refused(Refusal),
+}
+
+/// The answer to a request for a permit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    Granted,
+    Waiting { seq: u64 },
+    NeverFits { admissible_bytes: u64 },
+}
+
+#[derive(Debug)]
+struct Acquirer<W> {
+    bytes: u64,
+    waiter: Option<W>,
+}
+
+/// Bytes held by permits that were acquired directly, not through a job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PermitUse {
+    pub(crate) count: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Somebody who is first in a line and lacks nothing but bytes.
+#[derive(Clone, Copy, Debug)]
+enum Claim {
+    Acquirer { bytes: u64 },
+    Head { at: LaneId, bytes: u64 },
+}
+
+#[derive(Debug)]
+pub(crate) struct Admission<J, W> {
+    ledger: Ledger,
+    crews: Vec<Option<Crew<J, W>>>,
+    acquirers: Line<Acquirer<W>>,
+    permits: PermitUse,
+    next_seq: u64,
+    effects: Effects<J, W>,
+}
+
+impl<J, W> Admission<J, W> {
+    pub(crate) fn new(capacity_bytes: u64, reserve_bytes: u64) -> Self {
+        Admission {
+            ledger: Ledger::new(capacity_bytes, reserve_bytes),
+            crews: Vec::new(),
+            acquirers: Line::new(),
+            permits: PermitUse::default(),
+            next_seq: 0,
+            effects: Effects::new(),
+        }
+    }
+
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    pub(crate) fn permits(&self) -> PermitUse {
+        self.permits
+    }
+
+    pub(crate) fn acquirers_waiting(&self) -> usize {
+        self.acquirers.len()
+    }
+
+    pub(crate) fn has_effects(&self) -> bool {
+        !self.effects.is_empty()
+    }
+
+    pub(crate) fn take_effects(&mut self) -> Effects<J, W> {
+        std::mem::replace(&mut self.effects, Effects::new())
+    }
+
+    pub(crate) fn crew(&self, crew: usize) -> &Crew<J, W> {
+        self.crews[crew].as_ref().expect("a crew lives as long as anyone who can name it")
+    }
+
+    fn crew_mut(&mut self, crew: usize) -> &mut Crew<J, W> {
+        self.crews[crew].as_mut().expect("a crew lives as long as anyone who can name it")
+    }
+
+    // Executors come and go.
+
+    /// Adds an executor. Its limit of waiting bytes is set aside from the budget until its
+    /// workers have left; without room for that, gives back what there is room for.
+    pub(crate) fn attach(&mut self, crew: Crew<J, W>) -> Result<usize, u64> {
+        let room = self.ledger.admissible_bytes();
+        if crew.waiting_limit_bytes() > room {
+            return Err(room);
+        }
+        self.ledger.waiting_limit_bytes += crew.waiting_limit_bytes();
+        self.evict_what_never_fits();
+        let id = match self.crews.iter().position(Option::is_none) {
+            Some(id) => id,
+            None => {
+                self.crews.push(None);
+                self.crews.len() - 1
+            }
+        };
+        self.crews[id] = Some(crew);
+        self.settle();
+        Ok(id)
+    }
+
+    /// Forgets an executor that no lane, handle or worker can name any more.
+    pub(crate) fn detach(&mut self, crew: usize) {
+        let mut gone = self.crews[crew].take().expect("a crew is detached once");
+        self.ledger.waiting_limit_bytes -= gone.give_back_waiting_limit();
+        self.settle();
+        assert!(gone.has_ended(), "I8: a crew that is let go has nothing waiting or running");
+    }
+
+    // A job's way in.
+
+    /// Puts a job at the end of its lane and admits whoever may go.
+    pub(crate) fn offer(&mut self, at: LaneId, cost: Cost, since: Instant, job: J) -> Offer {
+        if self.crew(at.crew).is_closed() {
+            self.crew_mut(at.crew).lane_mut(at.lane).counts.refused_closed += 1;
+            self.effects.returned.push(job);
+            return Offer::Refused(Refusal::Closed);
+        }
+        let admissible_bytes = self.ledger.admissible_bytes();
+        let Some(bytes) = cost.total_bytes().filter(|bytes| *bytes <= admissible_bytes) else {
+            self.crew_mut(at.crew).lane_mut(at.lane).counts.refused_never_fits += 1;
+            self.effects.returned.push(job);
+            return Offer::Refused(Refusal::NeverFits { admissible_bytes });
+        };
+        let seq = self.take_seq();
+        let crew = self.crews[at.crew].as_mut().expect("checked above");
+        crew.enter(at.lane, seq, cost, bytes, since, job);
+        self.settle();
+        let ticket = Ticket { at, seq };
+        // It joined last, so it still stands outside exactly if it is the last one there.
+        if self.crew(at.crew).lane(at.lane).outside.last_seq() == Some(seq) {
+            Offer::Outside(ticket)
+        } else {
+            Offer::Accepted(ticket)
+        }
+    }
+
+    /// Names who is to be told when the job that stands outside gets its place.
+    pub(crate) fn wait(&mut self, ticket: Ticket, waiter: W) {
+        let lane = self.crew_mut(ticket.at.crew).lane_mut(ticket.at.lane);
+        lane.outside.get_mut(ticket.seq).expect("it was just put there").submitter = Some(waiter);
+    }
+
+    /// Takes back a job that still stands outside. `None`: it has its place after all, or was
+    /// refused and its submitter told.
+    pub(crate) fn withdraw(&mut self, ticket: Ticket) -> Option<Refusal> {
+        let limit = self.take_back(ticket)?;
+        self.crew_mut(ticket.at.crew).lane_mut(ticket.at.lane).counts.refused_full += 1;
+        Some(Refusal::Full(limit))
+    }
+
+    /// The same for a worker that must not wait for its own executor.
+    pub(crate) fn withdraw_from_own_worker(&mut self, ticket: Ticket) -> Option<Refusal> {
+        self.take_back(ticket)?;
+        self.refuse_own_worker(ticket.at);
+        Some(Refusal::OwnWorker)
+    }
+
+    /// Counts a submission by a worker that was not even offered.
+    pub(crate) fn refuse_own_worker(&mut self, at: LaneId) {
+        self.crew_mut(at.crew).lane_mut(at.lane).counts.refused_own_worker += 1;
+    }
+
+    fn take_back(&mut self, ticket: Ticket) -> Option<Limit> {
+        let crew = self.crew_mut(ticket.at.crew);
+        let limit = crew.limit_met_by(ticket.at.lane, ticket.seq)?;
+        let job = crew.leave_outside(ticket.at.lane, ticket.seq)?;
+        self.effects.returned.push(job);
+        self.let_in(ticket.at);
+        self.settle();
+        Some(limit)
+    }
+
+    /// Takes a waiting job out of its lane for good. `false`: it does not wait any more.
+    pub(crate) fn cancel(&mut self, ticket: Ticket) -> bool {
+        let crew = self.crew_mut(ticket.at.crew);
+        let Some((job, input_bytes)) = crew.leave_queue(ticket.at.lane, ticket.seq) else {
+            return false;
+        };
+        crew.lane_mut(ticket.at.lane).counts.cancelled += 1;
+        let place = Place { at: ticket.at, input_bytes };
+        self.effects.gone.push(Gone { job, fate: Fate::Cancelled, place });
+        self.settle();
+        true
+    }
+
+    /// The closure of a job that left the queue has been dropped.
+    pub(crate) fn left(&mut self, place: Place) {
+        self.crew_mut(place.at.crew).left(place.at.lane, place.input_bytes);
+        self.let_in(place.at);
+        self.settle();
+    }
+
+    // A worker's round.
+
+    /// A worker has started and is free.
+    pub(crate) fn start_worker(&mut self, crew: usize) {
+        self.crew_mut(crew).start_worker();
+        self.settle();
+    }
+
+    /// Hands a free worker an admitted job, if there is one.
+    pub(crate) fn take(&mut self, crew: usize) -> Option<Grant<J>> {
+        let crew = self.crews[crew].as_mut().expect("its worker names it");
+        let grant = crew.take_ready()?;
+        crew.rouse(&mut self.effects.told);
+        Some(grant)
+    }
+
+    /// A worker's job has ended: its bytes return, once (I3), and the worker is free.
+    pub(crate) fn finish(&mut self, crew: usize, done: Done) {
+        self.ledger.release(done.bytes);
+        self.crew_mut(crew).finish(done);
+        self.settle();
+    }
+
+    /// A free worker found nothing and lies down; it is told when there is work, or an end.
+    pub(crate) fn bench(&mut self, crew: usize, worker: W) {
+        let crew = self.crews[crew].as_mut().expect("its worker names it");
+        crew.bench(worker);
+        crew.rouse(&mut self.effects.told);
+    }
+
+    /// A worker that was told has come.
+    pub(crate) fn arrive(&mut self, crew: usize) {
+        self.crew_mut(crew).arrive();
+    }
+
+    /// Lets a free worker leave, if the crew is closed and nothing is left to run.
+    pub(crate) fn may_leave(&mut self, crew: usize) -> bool {
+        if !self.crew(crew).is_over() {
+            return false;
+        }
+        if self.crew_mut(crew).leave() {
+            // The last worker is gone: nothing can wait here any more.
+            let crew = self.crews[crew].as_mut().expect("its worker names it");
+            self.ledger.waiting_limit_bytes -= crew.give_back_waiting_limit();
+            self.effects.told.extend(crew.take_drainers().map(|waiter| (waiter, Verdict::Go)));
+            self.settle();
+        }
+        true
+    }
+
+    // Ending.
+
+    /// Accepts nothing from now on. Whoever stands outside is told and gets the closure back.
+    pub(crate) fn close(&mut self, crew: usize) {
+        let effects = &mut self.effects;
+        let crew = self.crews[crew].as_mut().expect("its executor names it");
+        crew.close(|job, submitter| {
+            effects.returned.push(job);
+            effects.told.extend(submitter.map(|waiter| (waiter, Verdict::Closed)));
+        });
+        self.settle();
+    }
+
+    /// Ends every job that still waits in the queues.
+    pub(crate) fn abort_waiting(&mut self, crew: usize) -> usize {
+        let jobs = self.crew_mut(crew).abort_waiting();
+        let count = jobs.len();
+        self.effects.gone.extend(jobs.into_iter().map(|(lane, job, input_bytes)| Gone {
+            job,
+            fate: Fate::Aborted,
+            place: Place { at: LaneId { crew, lane }, input_bytes },
+        }));
+        self.settle();
+        count
+    }
+
+    /// Names who is to be told when the last worker has left. `None`: it has already.
+    pub(crate) fn wait_for_end(&mut self, crew: usize, waiter: W) -> Option<u64> {
+        let seq = self.take_seq();
+        self.crew_mut(crew).wait_for_end(seq, waiter).then_some(seq)
+    }
+
+    pub(crate) fn stop_waiting_for_end(&mut self, crew: usize, seq: u64) {
+        self.crew_mut(crew).stop_waiting_for_end(seq);
+    }
+
+    // Permits that are acquired directly.
+
+    /// Asks for bytes behind everybody who asked before.
+    pub(crate) fn request(&mut self, bytes: u64) -> Request {
+        let admissible_bytes = self.ledger.admissible_bytes();
+        if bytes > admissible_bytes {
+            return Request::NeverFits { admissible_bytes };
+        }
+        let seq = self.take_seq();
+        self.acquirers.push(seq, Acquirer { bytes, waiter: None });
+        self.settle();
+        if self.acquirers.last_seq() == Some(seq) {
+            Request::Waiting { seq }
+        } else {
+            Request::Granted
+        }
+    }
+
+    /// Names who is to be told when the bytes are there.
+    pub(crate) fn wait_for_bytes(&mut self, seq: u64, waiter: W) {
+        self.acquirers.get_mut(seq).expect("it was just put there").waiter = Some(waiter);
+    }
+
+    /// Gives up a request. `false`: it was granted, or refused, after all.
+    pub(crate) fn withdraw_request(&mut self, seq: u64) -> bool {
+        let left = self.acquirers.remove(seq).is_some();
+        if left {
+            self.settle();
+        }
+        left
+    }
+
+    /// A permit returns some of its bytes, and itself if `last`.
+    pub(crate) fn release(&mut self, bytes: u64, last: bool) {
+        self.ledger.release(bytes);
+        self.permits.bytes -= bytes;
+        self.permits.count -= u64::from(last);
+        self.settle();
+    }
+
+    /// One permit became two; the bytes are the same.
+    pub(crate) fn split(&mut self) {
+        self.permits.count += 1;
+    }
+
+    /// Sets capacity and reserve. Bytes above a shrunk capacity stay held and only block new
+    /// admissions; whoever waits for more than can ever be there is told now.
+    pub(crate) fn resize(&mut self, capacity_bytes: u64, reserve_bytes: u64) {
+        self.ledger.capacity_bytes = capacity_bytes;
+        self.ledger.reserve_bytes = reserve_bytes;
+        self.evict_what_never_fits();
+        self.settle();
+    }
+
+    // The rule.
+
+    /// Admits, oldest first, everybody who may go now.
+    fn settle(&mut self) {
+        while let Some(claim) = self.oldest_claim() {
+            match claim {
+                Claim::Acquirer { bytes } if self.ledger.fits(bytes) => {
+                    let (_, acquirer) = self.acquirers.pop().expect("it is the claim");
+                    self.ledger.hold(bytes);
+                    self.permits.count += 1;
+                    self.permits.bytes += bytes;
+                    self.effects.told.extend(acquirer.waiter.map(|waiter| (waiter, Verdict::Go)));
+                }
+                Claim::Head { at, bytes } if self.ledger.fits(bytes) => {
+                    self.ledger.hold(bytes);
+                    let crew = self.crews[at.crew].as_mut().expect("it has a claim");
+                    let submitter = crew.admit_head(at.lane);
+                    self.effects.told.extend(submitter.map(|waiter| (waiter, Verdict::Go)));
+                    self.let_in(at);
+                }
+                // Strict order (I2). The oldest does not fit, and whoever is behind it waits,
+                // even where there is room: a stream of small jobs would otherwise keep the
+                // big one out for ever, since some of them always hold the bytes it needs.
+                Claim::Acquirer { .. } | Claim::Head { .. } => break,
+            }
+        }
+        for crew in self.crews.iter_mut().flatten() {
+            crew.rouse(&mut self.effects.told);
+        }
+    }
+
+    /// The oldest of the first in all lines. A lane whose crew has no free worker makes no
+    /// claim: it waits for a worker, and must not keep bytes from those who have one.
+    fn oldest_claim(&mut self) -> Option<Claim> {
+        let mut oldest = None;
+        if let Some((seq, acquirer)) = self.acquirers.front() {
+            oldest = Some((seq, Claim::Acquirer { bytes: acquirer.bytes }));
+        }
+        for (id, crew) in self.crews.iter_mut().enumerate() {
+            let Some(crew) = crew.as_mut().filter(|crew| crew.has_free_worker()) else { continue };
+            let Some((seq, lane, bytes)) = crew.oldest_head() else { continue };
+            if oldest.is_none_or(|(other, _)| seq < other) {
+                oldest = Some((seq, Claim::Head { at: LaneId { crew: id, lane }, bytes }));
+            }
+        }
+        oldest.map(|(_, claim)| claim)
+    }
+
+    /// A place in a lane's line became free: those outside move up.
+    fn let_in(&mut self, at: LaneId) {
+        let told = &mut self.effects.told;
+        let crew = self.crews[at.crew].as_mut().expect("a place in it became free");
+        crew.let_in(at.lane, |waiter| told.push((waiter, Verdict::Go)));
+    }
+
+    /// A wait that cannot end is a hang (I9), so a need above the admissible bytes ends here.
+    fn evict_what_never_fits(&mut self) {
+        let admissible_bytes = self.ledger.admissible_bytes();
+        for acquirer in self.acquirers.remove_where(|acquirer| acquirer.bytes > admissible_bytes) {
+            let told = acquirer.waiter.map(|waiter| (waiter, Verdict::NeverFits));
+            self.effects.told.extend(told);
+        }
+        for id in 0..self.crews.len() {
+            let Some(crew) = self.crews[id].as_mut() else { continue };
+            let effects = &mut self.effects;
+            for (lane, entry) in crew.evict_inside(admissible_bytes) {
+                let fate = Fate::NeverFits { needed_bytes: entry.bytes, admissible_bytes };
+                let at = LaneId { crew: id, lane };
+                let place = Place { at, input_bytes: entry.cost.input_bytes() };
+                effects.gone.push(Gone { job: entry.job, fate, place });
+            }
+            for entry in crew.evict_outside(admissible_bytes) {
+                effects.returned.push(entry.job);
+                let told = entry.submitter.map(|waiter| (waiter, Verdict::NeverFits));
+                effects.told.extend(told);
+            }
+            for lane in 0..self.crew(id).lane_count() {
+                self.let_in(LaneId { crew: id, lane });
+            }
+        }
+    }
+
+    fn take_seq(&mut self) -> u64 {
+        self.next_seq += 1;
+        self.next_seq
+    }
+}

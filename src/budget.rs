@@ -1,0 +1,269 @@
+//! The bytes that executors and plain callers share.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::admission::{Request, Verdict};
+use crate::context;
+use crate::error::{AcquireError, BuildError};
+use crate::gate::Gate;
+use crate::ledger::Ledger;
+use crate::waiter::Waiter;
+
+/// A number of bytes, some of them in reserve, that jobs and permits hold parts of.
+///
+/// Executors built with clones of one budget share it, and so does any other code that
+/// [acquires](Budget::acquire) permits from it: all are served in the order in which they
+/// asked. What never fits is refused at once.
+///
+/// A budget counts what is declared. It does not measure, and it is no bound on resident
+/// memory: leave room for what nobody declares (the allocator's own, stacks, caches, the rest
+/// of the program) in the reserve.
+///
+/// # Examples
+///
+/// ```
+/// use admit::{AcquireError, Budget, MIB};
+///
+/// let budget = Budget::new(100 * MIB, 20 * MIB)?;
+/// let mut permit = budget.try_acquire(60 * MIB)?;
+/// assert!(matches!(budget.try_acquire(30 * MIB), Err(AcquireError::NotNow { .. })));
+/// assert!(matches!(budget.try_acquire(81 * MIB), Err(AcquireError::NeverFits { .. })));
+///
+/// permit.shrink_to(50 * MIB);
+/// let second = budget.try_acquire(30 * MIB)?;
+/// assert_eq!(budget.ledger().free_bytes(), 0);
+/// drop((permit, second));
+/// assert_eq!(budget.ledger().held_bytes, 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Budget {
+    gate: Arc<Gate>,
+}
+
+impl Budget {
+    /// A budget of `capacity_bytes`, of which `reserve_bytes` are never given out.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::ReserveAboveCapacity`].
+    pub fn new(capacity_bytes: u64, reserve_bytes: u64) -> Result<Budget, BuildError> {
+        if reserve_bytes > capacity_bytes {
+            return Err(BuildError::ReserveAboveCapacity { reserve_bytes, capacity_bytes });
+        }
+        Ok(Budget { gate: Arc::new(Gate::new(capacity_bytes, reserve_bytes)) })
+    }
+
+    pub(crate) fn gate(&self) -> &Arc<Gate> {
+        &self.gate
+    }
+
+    /// Where the bytes are now.
+    pub fn ledger(&self) -> Ledger {
+        self.gate.look(|state| *state.ledger())
+    }
+
+    /// Sets capacity and reserve, at once.
+    ///
+    /// Bytes that are held stay held, also above a shrunk capacity; nothing is admitted until
+    /// enough of them have returned. Whoever waits for more than can now ever be admitted is
+    /// refused: a blocked submission or acquirer with its error, a waiting job through its
+    /// handle ([`JoinError::NeverFits`](crate::JoinError::NeverFits)).
+    ///
+    /// A capacity below the reserve and the executors' limits of waiting bytes is legal, since
+    /// it may have been forced from outside; then nothing but jobs of no bytes is admitted.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use admit::{Budget, MIB};
+    ///
+    /// let budget = Budget::new(64 * MIB, 0)?;
+    /// let permit = budget.try_acquire(48 * MIB)?;
+    /// budget.resize(32 * MIB, 0);
+    /// assert_eq!(budget.ledger().held_bytes, 48 * MIB);
+    /// assert!(budget.try_acquire(1).is_err());
+    /// drop(permit);
+    /// assert!(budget.try_acquire(1).is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn resize(&self, capacity_bytes: u64, reserve_bytes: u64) {
+        self.gate.change(|state| state.resize(capacity_bytes, reserve_bytes));
+    }
+
+    /// Waits for `bytes`, behind everybody who asked before, and holds them.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError::NeverFits`], also when the budget shrinks during the wait;
+    /// [`AcquireError::OwnWorker`] when a job would have to wait for the budget it was admitted
+    /// by.
+    ///
+    /// # Blocking
+    ///
+    /// Blocks until the bytes are there.
+    pub fn acquire(&self, bytes: u64) -> Result<Permit, AcquireError> {
+        if context::employer().is_some_and(|it| it.gate == Arc::as_ptr(&self.gate).addr()) {
+            return self.try_acquire(bytes).map_err(|error| match error {
+                AcquireError::NotNow { .. } => AcquireError::OwnWorker,
+                other => other,
+            });
+        }
+        self.acquire_until(bytes, None)
+    }
+
+    /// Holds `bytes` if they are free now and nobody waits for them.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError::NotNow`] or [`AcquireError::NeverFits`], with the numbers.
+    pub fn try_acquire(&self, bytes: u64) -> Result<Permit, AcquireError> {
+        let (request, ledger) = self.gate.change(|state| {
+            let request = state.request(bytes);
+            if let Request::Waiting { seq } = request {
+                state.withdraw_request(seq);
+            }
+            (request, *state.ledger())
+        });
+        match request {
+            Request::Granted => Ok(self.permit(bytes)),
+            Request::Waiting { .. } => Err(not_now(bytes, &ledger)),
+            Request::NeverFits { admissible_bytes } => {
+                Err(AcquireError::NeverFits { needed_bytes: bytes, admissible_bytes })
+            }
+        }
+    }
+
+    /// Waits at most `timeout` for `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`acquire`](Budget::acquire), and [`AcquireError::NotNow`] when the time is over.
+    /// A job may wait here: it does not wait for ever.
+    ///
+    /// # Blocking
+    ///
+    /// Blocks for at most `timeout`.
+    pub fn acquire_timeout(&self, bytes: u64, timeout: Duration) -> Result<Permit, AcquireError> {
+        self.acquire_until(bytes, Instant::now().checked_add(timeout))
+    }
+
+    fn acquire_until(&self, bytes: u64, deadline: Option<Instant>) -> Result<Permit, AcquireError> {
+        let mut waiter = None;
+        let request = self.gate.change(|state| {
+            let request = state.request(bytes);
+            if let Request::Waiting { seq } = request {
+                let told = waiter.insert(Arc::new(Waiter::new()));
+                state.wait_for_bytes(seq, Arc::clone(told));
+            }
+            request
+        });
+        let seq = match request {
+            Request::Granted => return Ok(self.permit(bytes)),
+            Request::Waiting { seq } => seq,
+            Request::NeverFits { admissible_bytes } => {
+                return Err(AcquireError::NeverFits { needed_bytes: bytes, admissible_bytes });
+            }
+        };
+        let waiter = waiter.expect("it was made for this");
+        let mut verdict = waiter.wait(deadline);
+        if verdict.is_none() {
+            if self.gate.change(|state| state.withdraw_request(seq)) {
+                return Err(not_now(bytes, &self.ledger()));
+            }
+            // It was decided just before, and the verdict is on its way.
+            while verdict.is_none() {
+                verdict = waiter.wait(None);
+            }
+        }
+        match verdict.expect("waited for") {
+            Verdict::Go => Ok(self.permit(bytes)),
+            Verdict::Closed | Verdict::NeverFits => Err(AcquireError::NeverFits {
+                needed_bytes: bytes,
+                admissible_bytes: self.ledger().admissible_bytes(),
+            }),
+        }
+    }
+
+    fn permit(&self, bytes: u64) -> Permit {
+        Permit { gate: Arc::clone(&self.gate), bytes }
+    }
+}
+
+fn not_now(needed_bytes: u64, ledger: &Ledger) -> AcquireError {
+    AcquireError::NotNow {
+        needed_bytes,
+        free_bytes: ledger.free_bytes(),
+        admissible_bytes: ledger.admissible_bytes(),
+    }
+}
+
+impl fmt::Debug for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Budget").field("ledger", &self.ledger()).finish()
+    }
+}
+
+/// Bytes of a [`Budget`] that are held until this is dropped.
+///
+/// A permit may be sent to another thread, split and shrunk, and moved into whatever owns the
+/// memory it stands for.
+///
+/// # Examples
+///
+/// ```
+/// use admit::{Budget, MIB};
+///
+/// let budget = Budget::new(64 * MIB, 0)?;
+/// let mut permit = budget.acquire(40 * MIB)?;
+/// let part = permit.split(10 * MIB).expect("10 of 40 MiB");
+/// assert_eq!((permit.bytes(), part.bytes()), (30 * MIB, 10 * MIB));
+/// assert!(permit.split(31 * MIB).is_none());
+/// drop(part);
+/// assert_eq!(budget.ledger().held_bytes, 30 * MIB);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "a permit that is dropped holds nothing"]
+pub struct Permit {
+    gate: Arc<Gate>,
+    bytes: u64,
+}
+
+impl Permit {
+    /// How many bytes this permit holds.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Moves `bytes` into a permit of their own. `None`, and no change, if there are not as
+    /// many.
+    pub fn split(&mut self, bytes: u64) -> Option<Permit> {
+        let rest = self.bytes.checked_sub(bytes)?;
+        self.gate.change(|state| state.split());
+        self.bytes = rest;
+        Some(Permit { gate: Arc::clone(&self.gate), bytes })
+    }
+
+    /// Returns what is held above `bytes`, at once. Never grows: with no more than `bytes` held
+    /// nothing changes.
+    pub fn shrink_to(&mut self, bytes: u64) {
+        if let Some(excess) = self.bytes.checked_sub(bytes).filter(|excess| *excess > 0) {
+            self.bytes = bytes;
+            self.gate.change(|state| state.release(excess, false));
+        }
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.gate.change(|state| state.release(self.bytes, true));
+    }
+}
+
+impl fmt::Debug for Permit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permit").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,429 @@
+//! The workers and the lanes of one executor, as the state machine sees them.
+
+use std::cmp::Reverse;
+use std::collections::binary_heap::PeekMut;
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::admission::Verdict;
+use crate::cost::Cost;
+use crate::error::Limit;
+use crate::line::Line;
+use crate::queue::{Entry, Queue};
+
+/// An admitted job on its way to a worker. Its bytes are held from here on.
+#[derive(Debug)]
+pub(crate) struct Grant<J> {
+    pub(crate) job: J,
+    pub(crate) lane: usize,
+    pub(crate) bytes: u64,
+    pub(crate) since: Instant,
+}
+
+/// How a job ended on its worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Completed,
+    Panicked,
+    Cancelled,
+}
+
+/// What a worker reports when its job has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Done {
+    pub(crate) lane: usize,
+    pub(crate) bytes: u64,
+    pub(crate) ended: Ended,
+    pub(crate) waited: Duration,
+}
+
+#[derive(Debug)]
+pub(crate) struct Crew<J, W> {
+    lanes: Vec<Queue<J, W>>,
+    /// The lanes that have a waiting job, by the age of their head. An entry may be older than
+    /// the head it stands for, never younger; it is corrected when it comes to the top. So a
+    /// job costs O(log lanes), and O(1) where there is one lane.
+    heads: BinaryHeap<Reverse<(u64, usize)>>,
+    /// Lanes whose first job outside has room in the lane, but not in the executor's limit of
+    /// waiting bytes, by age: that limit too is given out in order. Entries of jobs that have
+    /// left are dropped when they come to the front.
+    crowded: BTreeSet<(u64, usize)>,
+    waiting_jobs: usize,
+    waiting_bytes: u64,
+    waiting_limit_bytes: u64,
+    /// Whether the limit is still set aside from the budget.
+    limit_claimed: bool,
+    /// Admitted jobs that no worker has fetched yet, at most one for each free worker.
+    ready: VecDeque<Grant<J>>,
+    workers: usize,
+    free_workers: usize,
+    /// Free workers that lie down, the last one on top: its caches are the warmest, and it may
+    /// not have fallen asleep yet.
+    benched: Vec<W>,
+    /// Workers that were told to come and have not arrived.
+    told_workers: usize,
+    closed: bool,
+    drainers: Line<W>,
+}
+
+impl<J, W> Crew<J, W> {
+    pub(crate) fn new(waiting_limit_bytes: u64, lanes: Vec<(Arc<str>, usize, u64)>) -> Self {
+        let lanes = lanes.into_iter().map(|(name, jobs, bytes)| Queue::new(name, jobs, bytes));
+        Crew {
+            lanes: lanes.collect(),
+            heads: BinaryHeap::new(),
+            crowded: BTreeSet::new(),
+            waiting_jobs: 0,
+            waiting_bytes: 0,
+            waiting_limit_bytes,
+            limit_claimed: true,
+            ready: VecDeque::new(),
+            workers: 0,
+            free_workers: 0,
+            benched: Vec::new(),
+            told_workers: 0,
+            closed: false,
+            drainers: Line::new(),
+        }
+    }
+
+    pub(crate) fn lane(&self, lane: usize) -> &Queue<J, W> {
+        &self.lanes[lane]
+    }
+
+    pub(crate) fn lane_mut(&mut self, lane: usize) -> &mut Queue<J, W> {
+        &mut self.lanes[lane]
+    }
+
+    pub(crate) fn lanes(&self) -> &[Queue<J, W>] {
+        &self.lanes
+    }
+
+    pub(crate) fn lane_count(&self) -> usize {
+        self.lanes.len()
+    }
+
+    pub(crate) fn waiting_limit_bytes(&self) -> u64 {
+        self.waiting_limit_bytes
+    }
+
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        self.waiting_bytes
+    }
+
+    pub(crate) fn waiting_jobs(&self) -> usize {
+        self.waiting_jobs
+    }
+
+    pub(crate) fn workers(&self) -> usize {
+        self.workers
+    }
+
+    pub(crate) fn free_workers(&self) -> usize {
+        self.free_workers - self.ready.len()
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    pub(crate) fn has_free_worker(&self) -> bool {
+        self.free_workers > self.ready.len()
+    }
+
+    /// Closed, and nothing left to hand out. (Closing leaves nobody outside.)
+    pub(crate) fn is_over(&self) -> bool {
+        self.closed && self.waiting_jobs == 0 && self.ready.is_empty()
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.waiting_jobs == 0 && self.workers == 0
+    }
+
+    // A job's way through its lane.
+
+    pub(crate) fn enter(
+        &mut self,
+        lane: usize,
+        seq: u64,
+        cost: Cost,
+        bytes: u64,
+        since: Instant,
+        job: J,
+    ) {
+        let input_bytes = cost.input_bytes();
+        let queue = &self.lanes[lane];
+        let has_place = queue.outside.is_empty()
+            && queue.has_room(input_bytes)
+            && self.has_waiting_room(input_bytes, (seq, lane));
+        let entry = Entry { job, cost, bytes, since, submitter: None };
+        if has_place {
+            self.put_inside(lane, seq, entry);
+        } else {
+            self.lanes[lane].outside.push(seq, entry);
+            self.note_if_crowded(lane);
+        }
+        if !self.lanes[lane].listed {
+            self.lanes[lane].listed = true;
+            self.heads.push(Reverse((seq, lane)));
+        }
+    }
+
+    /// The oldest waiting job of all lanes: its number, its lane and its bytes.
+    pub(crate) fn oldest_head(&mut self) -> Option<(u64, usize, u64)> {
+        loop {
+            let mut top = self.heads.peek_mut()?;
+            let Reverse((seq, lane)) = *top;
+            match self.lanes[lane].head() {
+                Some((head, entry)) if head == seq => return Some((seq, lane, entry.bytes)),
+                Some((head, _)) => *top = Reverse((head, lane)),
+                None => {
+                    PeekMut::pop(top);
+                    self.lanes[lane].listed = false;
+                }
+            }
+        }
+    }
+
+    /// Moves a lane's head to the workers. Gives back the submitter that may still wait for it.
+    pub(crate) fn admit_head(&mut self, lane: usize) -> Option<W> {
+        let queue = &mut self.lanes[lane];
+        let entry = match queue.inside.pop() {
+            Some((_, entry)) => {
+                queue.inside_bytes -= entry.cost.input_bytes();
+                self.waiting_jobs -= 1;
+                self.waiting_bytes -= entry.cost.input_bytes();
+                entry
+            }
+            None => queue.outside.pop().expect("the lane has a head").1,
+        };
+        queue.running_jobs += 1;
+        queue.running_bytes += entry.bytes;
+        self.ready.push_back(Grant {
+            job: entry.job,
+            lane,
+            bytes: entry.bytes,
+            since: entry.since,
+        });
+        entry.submitter
+    }
+
+    /// Takes a job out of the queue. Its bytes, and the crew's count of waiting jobs, stay
+    /// until [`left`](Crew::left).
+    pub(crate) fn leave_queue(&mut self, lane: usize, seq: u64) -> Option<(J, u64)> {
+        let entry = self.lanes[lane].inside.remove(seq)?;
+        Some((entry.job, entry.cost.input_bytes()))
+    }
+
+    pub(crate) fn left(&mut self, lane: usize, input_bytes: u64) {
+        self.lanes[lane].inside_bytes -= input_bytes;
+        self.waiting_jobs -= 1;
+        self.waiting_bytes -= input_bytes;
+    }
+
+    pub(crate) fn leave_outside(&mut self, lane: usize, seq: u64) -> Option<J> {
+        self.lanes[lane].outside.remove(seq).map(|entry| entry.job)
+    }
+
+    /// Gives places that became free to those outside, in order.
+    pub(crate) fn let_in(&mut self, lane: usize, mut tell: impl FnMut(W)) {
+        self.let_in_one_lane(lane, &mut tell);
+        // The waiting bytes may have room now for lanes that lacked only that.
+        while let Some((seq, lane)) = self.first_crowded() {
+            let (_, first) = self.lanes[lane].outside.front().expect("it is crowded");
+            if !self.has_waiting_room(first.cost.input_bytes(), (seq, lane)) {
+                break;
+            }
+            self.let_in_one_lane(lane, &mut tell);
+        }
+    }
+
+    fn let_in_one_lane(&mut self, lane: usize, tell: &mut impl FnMut(W)) {
+        while let Some((seq, entry)) = self.lanes[lane].outside.front() {
+            let input_bytes = entry.cost.input_bytes();
+            if !self.lanes[lane].has_room(input_bytes) {
+                return;
+            }
+            if !self.has_waiting_room(input_bytes, (seq, lane)) {
+                self.crowded.insert((seq, lane));
+                return;
+            }
+            self.crowded.remove(&(seq, lane));
+            let (_, mut entry) = self.lanes[lane].outside.pop().expect("it is the front");
+            if let Some(submitter) = entry.submitter.take() {
+                tell(submitter);
+            }
+            self.put_inside(lane, seq, entry);
+        }
+    }
+
+    fn put_inside(&mut self, lane: usize, seq: u64, entry: Entry<J, W>) {
+        self.waiting_jobs += 1;
+        self.waiting_bytes += entry.cost.input_bytes();
+        self.lanes[lane].inside_bytes += entry.cost.input_bytes();
+        self.lanes[lane].inside.push(seq, entry);
+    }
+
+    fn note_if_crowded(&mut self, lane: usize) {
+        let Some((seq, entry)) = self.lanes[lane].outside.front() else { return };
+        if self.lanes[lane].has_room(entry.cost.input_bytes()) {
+            self.crowded.insert((seq, lane));
+        }
+    }
+
+    /// Whether the executor-wide limit leaves room, and nobody older waits for that room.
+    fn has_waiting_room(&mut self, input_bytes: u64, by_age: (u64, usize)) -> bool {
+        input_bytes == 0
+            || (input_bytes <= self.waiting_limit_bytes - self.waiting_bytes
+                && self.first_crowded().is_none_or(|first| by_age <= first))
+    }
+
+    fn first_crowded(&mut self) -> Option<(u64, usize)> {
+        while let Some(&(seq, lane)) = self.crowded.first() {
+            if self.lanes[lane].outside.front().is_some_and(|(first, _)| first == seq) {
+                return Some((seq, lane));
+            }
+            self.crowded.pop_first();
+        }
+        None
+    }
+
+    /// Which limit keeps a job outside; `None` if it is not there.
+    pub(crate) fn limit_met_by(&mut self, lane: usize, seq: u64) -> Option<Limit> {
+        self.lanes[lane].outside.get_mut(seq)?;
+        // Whoever is behind the first one outside is kept out by what keeps out the first.
+        let (_, first) = self.lanes[lane].outside.front()?;
+        let input_bytes = first.cost.input_bytes();
+        Some(self.lanes[lane].limit_met_by(input_bytes).unwrap_or(Limit::WaitingBytes {
+            input_bytes,
+            waiting_bytes: self.waiting_bytes,
+            limit_bytes: self.waiting_limit_bytes,
+        }))
+    }
+
+    // Workers.
+
+    pub(crate) fn start_worker(&mut self) {
+        self.workers += 1;
+        self.free_workers += 1;
+    }
+
+    pub(crate) fn take_ready(&mut self) -> Option<Grant<J>> {
+        let grant = self.ready.pop_front()?;
+        self.free_workers -= 1;
+        Some(grant)
+    }
+
+    pub(crate) fn finish(&mut self, done: Done) {
+        self.free_workers += 1;
+        let queue = &mut self.lanes[done.lane];
+        queue.running_jobs -= 1;
+        queue.running_bytes -= done.bytes;
+        queue.counts.waited += done.waited;
+        match done.ended {
+            Ended::Completed => queue.counts.completed += 1,
+            Ended::Panicked => queue.counts.panicked += 1,
+            Ended::Cancelled => queue.counts.cancelled += 1,
+        }
+    }
+
+    pub(crate) fn bench(&mut self, worker: W) {
+        self.benched.push(worker);
+    }
+
+    pub(crate) fn arrive(&mut self) {
+        self.told_workers -= 1;
+    }
+
+    /// Wakes one worker for work, or all of them for the end.
+    ///
+    /// While one that was told is on its way nobody else is: it will take a job and, finding
+    /// more, call the next. So a job costs one wake at most, and a burst of short jobs that one
+    /// worker can keep up with costs one in all.
+    pub(crate) fn rouse(&mut self, told: &mut Vec<(W, Verdict)>) {
+        if self.is_over() {
+            self.told_workers += self.benched.len();
+            told.extend(self.benched.drain(..).map(|worker| (worker, Verdict::Go)));
+        } else if !self.ready.is_empty() && self.told_workers == 0 {
+            if let Some(worker) = self.benched.pop() {
+                self.told_workers = 1;
+                told.push((worker, Verdict::Go));
+            }
+        }
+    }
+
+    /// A free worker leaves. `true`: it was the last one.
+    pub(crate) fn leave(&mut self) -> bool {
+        self.free_workers -= 1;
+        self.workers -= 1;
+        self.workers == 0
+    }
+
+    // Ending.
+
+    pub(crate) fn close(&mut self, mut refuse: impl FnMut(J, Option<W>)) {
+        self.closed = true;
+        self.crowded.clear();
+        for queue in &mut self.lanes {
+            while let Some((_, entry)) = queue.outside.pop() {
+                queue.counts.refused_closed += 1;
+                refuse(entry.job, entry.submitter);
+            }
+        }
+    }
+
+    /// Takes every job out of the queues, as [`leave_queue`](Crew::leave_queue) does.
+    pub(crate) fn abort_waiting(&mut self) -> Vec<(usize, J, u64)> {
+        let mut jobs = Vec::with_capacity(self.waiting_jobs);
+        for (lane, queue) in self.lanes.iter_mut().enumerate() {
+            while let Some((_, entry)) = queue.inside.pop() {
+                queue.counts.aborted += 1;
+                jobs.push((lane, entry.job, entry.cost.input_bytes()));
+            }
+        }
+        jobs
+    }
+
+    /// Takes out of the queues every job that needs more than can ever be admitted, as
+    /// [`leave_queue`](Crew::leave_queue) does.
+    pub(crate) fn evict_inside(&mut self, admissible_bytes: u64) -> Vec<(usize, Entry<J, W>)> {
+        let mut gone = Vec::new();
+        for (lane, queue) in self.lanes.iter_mut().enumerate() {
+            let entries = queue.inside.remove_where(|entry| entry.bytes > admissible_bytes);
+            queue.counts.evicted += entries.len() as u64;
+            gone.extend(entries.into_iter().map(|entry| (lane, entry)));
+        }
+        gone
+    }
+
+    pub(crate) fn evict_outside(&mut self, admissible_bytes: u64) -> Vec<Entry<J, W>> {
+        let mut gone = Vec::new();
+        for queue in &mut self.lanes {
+            let entries = queue.outside.remove_where(|entry| entry.bytes > admissible_bytes);
+            queue.counts.refused_never_fits += entries.len() as u64;
+            gone.extend(entries);
+        }
+        gone
+    }
+
+    pub(crate) fn give_back_waiting_limit(&mut self) -> u64 {
+        if std::mem::take(&mut self.limit_claimed) { self.waiting_limit_bytes } else { 0 }
+    }
+
+    pub(crate) fn take_drainers(&mut self) -> impl Iterator<Item = W> + '_ {
+        std::iter::from_fn(|| self.drainers.pop()).map(|(_, waiter)| waiter)
+    }
+
+    pub(crate) fn wait_for_end(&mut self, seq: u64, waiter: W) -> bool {
+        let wait = self.workers > 0;
+        if wait {
+            self.drainers.push(seq, waiter);
+        }
+        wait
+    }
+
+    pub(crate) fn stop_waiting_for_end(&mut self, seq: u64) {
+        self.drainers.remove(seq);
+    }
+}

@@ -1,0 +1,312 @@
+//! What can go wrong: refused submissions, jobs without a value, pools that cannot be built.
+
+use std::any::Any;
+use std::fmt;
+
+use thiserror::Error;
+
+use crate::cost::{Bytes, Cost};
+use crate::sync::Mutex;
+
+/// The bound that keeps a job from waiting in a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Limit {
+    /// The lane's number of waiting jobs.
+    LaneJobs {
+        /// Jobs that wait in the lane.
+        waiting: usize,
+        /// The most that may.
+        limit: usize,
+    },
+    /// The lane's input bytes of waiting jobs.
+    LaneInputBytes {
+        /// The input of the first job that has no place.
+        input_bytes: u64,
+        /// Input bytes that wait in the lane.
+        waiting_bytes: u64,
+        /// The most that may.
+        limit_bytes: u64,
+    },
+    /// The executor's input bytes of waiting jobs, over all lanes.
+    WaitingBytes {
+        /// The input of the first job that has no place.
+        input_bytes: u64,
+        /// Input bytes that wait in all lanes.
+        waiting_bytes: u64,
+        /// The most that may.
+        limit_bytes: u64,
+    },
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Limit::LaneJobs { limit: 0, .. } => {
+                f.write_str("the lane has capacity 0 and no worker is free to take the job")
+            }
+            Limit::LaneJobs { waiting, limit } => {
+                write!(f, "{waiting} of at most {limit} jobs wait in the lane")
+            }
+            Limit::LaneInputBytes { input_bytes, waiting_bytes, limit_bytes } => write!(
+                f,
+                "input of {} has no place beside {} of at most {} that wait in the lane",
+                Bytes(input_bytes),
+                Bytes(waiting_bytes),
+                Bytes(limit_bytes),
+            ),
+            Limit::WaitingBytes { input_bytes, waiting_bytes, limit_bytes } => write!(
+                f,
+                "input of {} has no place beside {} of at most {} that wait in the executor",
+                Bytes(input_bytes),
+                Bytes(waiting_bytes),
+                Bytes(limit_bytes),
+            ),
+        }
+    }
+}
+
+/// Why a job was not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// Not now: the lane is full. Later it may be accepted.
+    #[error("lane is full: {0}")]
+    Full(Limit),
+    /// Never, with this budget: the job needs more than can be admitted at all.
+    #[error("job never fits: it needs {cost}, and at most {} are admissible", Bytes(*.admissible_bytes))]
+    NeverFits {
+        /// What the job declared.
+        cost: Cost,
+        /// The most that can be admitted at once.
+        admissible_bytes: u64,
+    },
+    /// The executor is closed.
+    #[error("executor is closed")]
+    Closed,
+    /// The lane is full, and the caller is one of the executor's own workers: were they all to
+    /// wait for a place, no worker would be left to make one.
+    #[error("one of the executor's own workers may not wait for a place in its lanes")]
+    OwnWorker,
+    /// The process was forked after the executor was built, and threads do not survive a fork.
+    #[error("executor was built before this process was forked and has no workers here")]
+    Forked,
+}
+
+/// A submission that was refused, with the closure it came with.
+///
+/// # Examples
+///
+/// ```
+/// use admit::{Budget, Cost, Executor, MIB, Refused};
+///
+/// let executor = Executor::builder().workers(1).budget(Budget::new(64 * MIB, 0)?).build()?;
+/// let name = String::from("kept");
+/// let refused = executor.submit(Cost::new(65 * MIB), move || name).unwrap_err();
+/// assert!(matches!(refused.reason, Refused::NeverFits { admissible_bytes, .. } if admissible_bytes == 64 * MIB));
+/// assert_eq!((refused.work)(), "kept");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct SubmitError<F> {
+    /// Why it was refused.
+    pub reason: Refused,
+    /// The closure, untouched.
+    pub work: F,
+}
+
+impl<F> fmt::Debug for SubmitError<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SubmitError").field("reason", &self.reason).finish_non_exhaustive()
+    }
+}
+
+impl<F> fmt::Display for SubmitError<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.reason.fmt(f)
+    }
+}
+
+impl<F> std::error::Error for SubmitError<F> {}
+
+/// Why a handle has no value.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// The job panicked.
+    #[error("job panicked: {0}")]
+    Panicked(Panic),
+    /// The job was cancelled before it started.
+    #[error("job was cancelled before it started")]
+    Cancelled,
+    /// The executor was dropped, or told to abort what waits, before the job started.
+    #[error("executor was closed before the job started")]
+    Closed,
+    /// The budget shrank while the job waited, and it can never be admitted any more.
+    #[error("job can never start: it needs {}, and since the budget shrank {} are admissible",
+        Bytes(*.needed_bytes), Bytes(*.admissible_bytes))]
+    NeverFits {
+        /// The job's working and input bytes.
+        needed_bytes: u64,
+        /// The most that can be admitted at once.
+        admissible_bytes: u64,
+    },
+    /// The caller is one of the executor's own workers and the job has not finished: were all
+    /// workers to wait for jobs, none would be left to run them. The job goes on.
+    #[error("one of the executor's own workers may not wait for a job of that executor")]
+    OwnWorker,
+    /// The process was forked after the executor was built, and threads do not survive a fork.
+    #[error("executor was built before this process was forked and has no workers here")]
+    Forked,
+}
+
+/// What a job panicked with.
+pub struct Panic(Mutex<Box<dyn Any + Send>>);
+
+impl Panic {
+    pub(crate) fn new(payload: Box<dyn Any + Send>) -> Self {
+        Panic(Mutex::new(payload))
+    }
+
+    /// The payload, as [`std::panic::catch_unwind`] gives it.
+    pub fn into_payload(self) -> Box<dyn Any + Send> {
+        self.0.into_inner()
+    }
+
+    /// Goes on panicking with the job's payload in the calling thread.
+    ///
+    /// # Panics
+    ///
+    /// Always.
+    pub fn resume(self) -> ! {
+        std::panic::resume_unwind(self.into_payload())
+    }
+
+    /// The message, if the payload is one, as it is for `panic!` with a text.
+    pub fn message(&self) -> Option<String> {
+        let payload = self.0.lock();
+        let text = payload.downcast_ref::<&'static str>().map(|text| (*text).to_owned());
+        text.or_else(|| payload.downcast_ref::<String>().cloned())
+    }
+}
+
+impl fmt::Debug for Panic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Panic").field(&self.message()).finish()
+    }
+}
+
+impl fmt::Display for Panic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message().as_deref().unwrap_or("payload is not a text"))
+    }
+}
+
+/// Why bytes were not acquired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum AcquireError {
+    /// Not now: the bytes are held, or wanted by somebody who came first.
+    #[error("budget has not enough free bytes now: {} needed, {} of {} free",
+        Bytes(*.needed_bytes), Bytes(*.free_bytes), Bytes(*.admissible_bytes))]
+    NotNow {
+        /// What was asked for.
+        needed_bytes: u64,
+        /// What nobody holds.
+        free_bytes: u64,
+        /// The most that can be held at once.
+        admissible_bytes: u64,
+    },
+    /// Never, with this budget.
+    #[error("budget never has enough bytes: {} needed, {} admissible",
+        Bytes(*.needed_bytes), Bytes(*.admissible_bytes))]
+    NeverFits {
+        /// What was asked for.
+        needed_bytes: u64,
+        /// The most that can be held at once.
+        admissible_bytes: u64,
+    },
+    /// The caller is a worker of an executor on this budget. Its job holds bytes already, and
+    /// jobs that all hold some and wait for more would wait for ever.
+    #[error("a job may not wait for more bytes of the budget it was admitted by")]
+    OwnWorker,
+}
+
+/// Why a budget or an executor cannot be built.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The reserve is larger than the capacity.
+    #[error("reserve of {} is larger than the budget's capacity of {}",
+        Bytes(*.reserve_bytes), Bytes(*.capacity_bytes))]
+    ReserveAboveCapacity {
+        /// The reserve that was asked for.
+        reserve_bytes: u64,
+        /// The capacity that was asked for.
+        capacity_bytes: u64,
+    },
+    /// The limit of waiting bytes is larger than what the budget has left.
+    #[error("limit of {} for waiting input is larger than the {} that the budget has left",
+        Bytes(*.waiting_limit_bytes), Bytes(*.available_bytes))]
+    WaitingAboveBudget {
+        /// The limit that was asked for.
+        waiting_limit_bytes: u64,
+        /// Capacity less reserve less the limits of other executors on the same budget.
+        available_bytes: u64,
+    },
+    /// A lane may hold more waiting bytes than the whole executor.
+    #[error("lane {lane:?} may hold {} of waiting input, and the whole executor only {}",
+        Bytes(*.lane_bytes), Bytes(*.waiting_limit_bytes))]
+    LaneAboveWaiting {
+        /// The lane.
+        lane: String,
+        /// Its limit.
+        lane_bytes: u64,
+        /// The executor's limit.
+        waiting_limit_bytes: u64,
+    },
+    /// Two lanes have the same name.
+    #[error("there are two lanes with the name {lane:?}")]
+    LaneTwice {
+        /// The name.
+        lane: String,
+    },
+    /// No budget was given.
+    #[error("no budget was given")]
+    NoBudget,
+    /// The number of workers is zero or was not given.
+    #[error("number of workers must be given and at least 1")]
+    NoWorkers,
+    /// The workers' name has a NUL byte in it, which no thread's name may have.
+    #[error("name of the worker threads has a nul byte in it")]
+    ThreadName,
+    /// A thread could not be started. Those that had been were stopped again.
+    #[error("only {started} of {asked} workers could be started: {source}")]
+    Workers {
+        /// How many had started.
+        started: usize,
+        /// How many were asked for.
+        asked: usize,
+        /// Why the next one did not.
+        source: std::io::Error,
+    },
+}
+
+/// Why a drain did not come to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum DrainError {
+    /// The time was over first.
+    #[error("executor is not drained: {running_jobs} jobs run and {waiting_jobs} wait")]
+    Unfinished {
+        /// Jobs that still run.
+        running_jobs: usize,
+        /// Jobs that still wait.
+        waiting_jobs: usize,
+    },
+    /// The caller is one of the executor's own workers, and would wait for itself.
+    #[error("one of the executor's own workers may not wait for the executor's end")]
+    OwnWorker,
+    /// The process was forked after the executor was built, and threads do not survive a fork.
+    #[error("executor was built before this process was forked and has no workers here")]
+    Forked,
+}

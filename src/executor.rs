@@ -1,0 +1,346 @@
+//! The executor: workers behind a budget, and everything a caller does with them as a whole.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::builder::Builder;
+use crate::context::{self, Employer};
+use crate::cost::Cost;
+use crate::error::{DrainError, SubmitError};
+use crate::gate::Gate;
+use crate::handle::Handle;
+use crate::lane::Lane;
+use crate::map::Map;
+use crate::scope::{self, Scope};
+use crate::stats::Stats;
+use crate::sync::{AtomicBool, JoinHandle, Mutex, Ordering};
+use crate::sys::fork;
+use crate::waiter::Waiter;
+
+/// What the executor, its lanes, handles and workers share.
+pub(crate) struct Shared {
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) crew: usize,
+    /// Whether a worker waits awake.
+    pub(crate) spinning: AtomicBool,
+    generation: fork::Generation,
+}
+
+impl Shared {
+    pub(crate) fn new(gate: Arc<Gate>, crew: usize) -> Self {
+        let generation = fork::Generation::current();
+        Shared { gate, crew, spinning: AtomicBool::new(false), generation }
+    }
+
+    pub(crate) fn as_employer(&self) -> Employer {
+        Employer { executor: std::ptr::from_ref(self).addr(), gate: Arc::as_ptr(&self.gate).addr() }
+    }
+
+    pub(crate) fn is_own_worker(&self) -> bool {
+        context::employer() == Some(self.as_employer())
+    }
+
+    pub(crate) fn was_forked(&self) -> bool {
+        self.generation != fork::Generation::current()
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if !self.was_forked() {
+            self.gate.change(|state| state.detach(self.crew));
+        }
+    }
+}
+
+/// A fixed set of workers behind a memory budget.
+///
+/// A job declares its bytes with a [`Cost`]; it waits in a bounded [`Lane`] and is admitted,
+/// in order, when its bytes fit beside those of the jobs that run. See the
+/// [crate documentation](crate) for the whole picture.
+///
+/// The executor itself is the handle on its default lane; [`lane`](Executor::lane) gives one
+/// that can be cloned and sent elsewhere, and that refuses work once the executor is gone.
+///
+/// # Dropping
+///
+/// Dropping the executor [closes](Executor::close) it, ends the jobs that still wait
+/// ([`JoinError::Closed`](crate::JoinError::Closed)), and blocks until the running jobs have
+/// ended and their workers are gone. To have all accepted jobs run, call
+/// [`drain`](Executor::drain) first. It does not block when a job of its own drops it, nor
+/// after [`drain_timeout`](Executor::drain_timeout) has given up on the running jobs: their
+/// workers then leave by themselves.
+///
+/// # Examples
+///
+/// ```
+/// use admit::{Budget, Cost, Executor, MIB};
+///
+/// // 256 MiB in all, 64 of them never given out: three jobs of 64 MiB run at a time, however
+/// // many workers there are.
+/// let budget = Budget::new(256 * MIB, 64 * MIB)?;
+/// let executor = Executor::builder().workers(8).budget(budget).build()?;
+/// let handles: Vec<_> = (0..16_u64)
+///     .map(|n| executor.submit(Cost::new(64 * MIB), move || n * n))
+///     .collect::<Result<_, _>>()?;
+/// let squares: Vec<u64> = handles.into_iter().map(|h| h.join()).collect::<Result<_, _>>()?;
+/// assert_eq!(squares[15], 225);
+/// assert!(executor.stats().ledger.peak_held_bytes <= 192 * MIB);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Executor {
+    default_lane: Lane,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// A drain gave up on the running jobs: dropping does not wait for them either.
+    gave_up: AtomicBool,
+}
+
+impl Executor {
+    /// Starts to say what the executor is to be like.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    pub(crate) fn new(shared: Arc<Shared>, threads: Vec<JoinHandle<()>>) -> Self {
+        Executor {
+            default_lane: Lane::new(shared, 0),
+            threads: Mutex::new(threads),
+            gave_up: AtomicBool::new(false),
+        }
+    }
+
+    fn shared(&self) -> &Arc<Shared> {
+        self.default_lane.shared()
+    }
+
+    /// The lane that takes what is submitted to the executor itself.
+    pub fn default_lane(&self) -> &Lane {
+        &self.default_lane
+    }
+
+    /// The lane with this name, if there is one. The default lane is called `default`.
+    pub fn lane(&self, name: &str) -> Option<Lane> {
+        let crew = self.shared().crew;
+        let lane = self
+            .shared()
+            .gate
+            .look(|state| state.crew(crew).lanes().iter().position(|lane| *lane.name == *name))?;
+        Some(Lane::new(Arc::clone(self.shared()), lane))
+    }
+
+    /// Submits a job to the default lane: [`Lane::submit`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Lane::submit`].
+    ///
+    /// # Blocking
+    ///
+    /// Blocks while the lane is full.
+    pub fn submit<F, T>(&self, cost: Cost, work: F) -> Result<Handle<T>, SubmitError<F>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.default_lane.submit(cost, work)
+    }
+
+    /// Submits a job to the default lane if it has a place now: [`Lane::try_submit`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Lane::try_submit`].
+    pub fn try_submit<F, T>(&self, cost: Cost, work: F) -> Result<Handle<T>, SubmitError<F>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.default_lane.try_submit(cost, work)
+    }
+
+    /// Submits a job to the default lane, waiting at most `timeout`: [`Lane::submit_timeout`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Lane::submit_timeout`].
+    ///
+    /// # Blocking
+    ///
+    /// Blocks for at most `timeout`.
+    pub fn submit_timeout<F, T>(
+        &self,
+        cost: Cost,
+        timeout: Duration,
+        work: F,
+    ) -> Result<Handle<T>, SubmitError<F>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.default_lane.submit_timeout(cost, timeout, work)
+    }
+
+    /// Runs a function over an iterator on the default lane, results in order: [`Lane::map`].
+    pub fn map<'a, I, C, F, T>(&self, items: I, cost: C, work: F) -> Map<'a, I::IntoIter, T>
+    where
+        I: IntoIterator,
+        I::Item: Send + 'static,
+        C: FnMut(&I::Item) -> Cost + 'a,
+        F: Fn(I::Item) -> T + Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        self.default_lane.map(items, cost, work)
+    }
+
+    /// Lets jobs borrow from the caller's stack: [`Lane::scope`].
+    ///
+    /// # Blocking
+    ///
+    /// Blocks until every job of the scope has ended.
+    pub fn scope<'env, F, R>(&'env self, body: F) -> R
+    where
+        F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
+    {
+        scope::enter(&self.default_lane, body)
+    }
+
+    /// A consistent picture of the executor and its budget, as of one instant.
+    ///
+    /// Costs one short lock and time in proportion to the number of lanes; no job waits for
+    /// it longer than for a submission.
+    pub fn stats(&self) -> Stats {
+        let crew = self.shared().crew;
+        self.shared().gate.look(|state| Stats::of(state, crew, Instant::now()))
+    }
+
+    /// Accepts nothing from now on. Every submission, also one that waits, is refused with its
+    /// closure and [`Refused::Closed`](crate::Refused::Closed). Accepted jobs still run.
+    pub fn close(&self) {
+        let crew = self.shared().crew;
+        if !self.shared().was_forked() {
+            self.shared().gate.change(|state| state.close(crew));
+        }
+    }
+
+    /// Ends every accepted job that has not been admitted, and says how many there were. Their
+    /// handles resolve to [`JoinError::Closed`](crate::JoinError::Closed).
+    ///
+    /// Submissions are still accepted, unless the executor is [closed](Executor::close).
+    pub fn abort_waiting(&self) -> usize {
+        let crew = self.shared().crew;
+        if self.shared().was_forked() {
+            return 0;
+        }
+        self.shared().gate.change(|state| state.abort_waiting(crew))
+    }
+
+    /// Closes, and waits until every accepted job has ended and its handle is resolved.
+    ///
+    /// # Errors
+    ///
+    /// [`DrainError::OwnWorker`] from one of the executor's own workers, which would wait for
+    /// itself. The executor is closed all the same.
+    ///
+    /// # Blocking
+    ///
+    /// Blocks until the last job has ended: for ever, if one never ends, or waits for bytes
+    /// that a [`Permit`](crate::Permit) of the caller holds.
+    pub fn drain(&self) -> Result<(), DrainError> {
+        self.drain_until(None)
+    }
+
+    /// Closes, and waits at most `timeout` for the accepted jobs to end.
+    ///
+    /// # Errors
+    ///
+    /// [`DrainError::Unfinished`] says what still runs and waits when the time is over. What
+    /// waits can then be ended with [`abort_waiting`](Executor::abort_waiting); dropping the
+    /// executor will do that, and not wait for what runs.
+    ///
+    /// # Blocking
+    ///
+    /// Blocks for at most `timeout`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::mpsc::channel;
+    /// use std::time::Duration;
+    /// use admit::{Budget, Cost, DrainError, Executor, MIB};
+    ///
+    /// let executor = Executor::builder().workers(1).budget(Budget::new(64 * MIB, 0)?).build()?;
+    /// let (release, wait) = channel::<()>();
+    /// executor.submit(Cost::new(MIB), move || wait.recv().is_ok())?;
+    /// let unfinished = executor.drain_timeout(Duration::from_millis(1)).unwrap_err();
+    /// assert!(matches!(unfinished, DrainError::Unfinished { running_jobs: 1, .. }
+    ///     | DrainError::Unfinished { waiting_jobs: 1, .. }));
+    /// drop(executor); // does not wait for the job
+    /// drop(release);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn drain_timeout(&self, timeout: Duration) -> Result<(), DrainError> {
+        let drained = self.drain_until(Instant::now().checked_add(timeout));
+        if drained.is_err() {
+            self.gave_up.store(true, Ordering::Relaxed);
+        }
+        drained
+    }
+
+    fn drain_until(&self, deadline: Option<Instant>) -> Result<(), DrainError> {
+        let shared = self.shared();
+        let crew = shared.crew;
+        if shared.was_forked() {
+            return Err(DrainError::Forked);
+        }
+        self.close();
+        if shared.is_own_worker() {
+            return Err(DrainError::OwnWorker);
+        }
+        let waiter = Arc::new(Waiter::new());
+        let told = Arc::clone(&waiter);
+        let Some(seq) = shared.gate.change(|state| state.wait_for_end(crew, told)) else {
+            return Ok(());
+        };
+        if waiter.wait(deadline).is_some() {
+            return Ok(());
+        }
+        shared.gate.change(|state| {
+            state.stop_waiting_for_end(crew, seq);
+            let crew = state.crew(crew);
+            if crew.workers() == 0 {
+                return Ok(());
+            }
+            Err(DrainError::Unfinished {
+                running_jobs: crew.lanes().iter().map(|lane| lane.running_jobs).sum(),
+                waiting_jobs: crew.waiting_jobs(),
+            })
+        })
+    }
+}
+
+impl Drop for Executor {
+    fn drop(&mut self) {
+        let threads = std::mem::take(&mut *self.threads.lock());
+        if self.shared().was_forked() {
+            // The threads are the parent's.
+            std::mem::forget(threads);
+            return;
+        }
+        self.close();
+        self.abort_waiting();
+        if self.shared().is_own_worker() || self.gave_up.load(Ordering::Relaxed) {
+            return;
+        }
+        for thread in threads {
+            // A worker outlives every panic of a job, so there is nothing to learn here.
+            drop(thread.join());
+        }
+    }
+}
+
+impl fmt::Debug for Executor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Executor").field("default_lane", &self.default_lane).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,163 @@
+//! What the submitter keeps of a job.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::admission::Ticket;
+use crate::error::JoinError;
+use crate::executor::Shared;
+use crate::job::Outcome;
+use crate::sync::{self, SPIN_ROUNDS};
+use crate::waiter::Waiter;
+
+/// A submitted job: wait for its value, look after it, or cancel it.
+///
+/// Dropping the handle detaches the job: it runs all the same, and its value is dropped on the
+/// worker. The job's bytes do not depend on the handle: they are released when the job ends,
+/// before the handle learns of it, and not earlier.
+///
+/// # Examples
+///
+/// ```
+/// use admit::{Budget, Cost, Executor, JoinError, MIB};
+///
+/// let executor = Executor::builder().workers(2).budget(Budget::new(64 * MIB, 0)?).build()?;
+/// let sum = executor.submit(Cost::new(MIB), || (1..=10).sum::<u32>())?;
+/// assert_eq!(sum.join()?, 55);
+///
+/// let bad = executor.submit(Cost::new(MIB), || -> u32 { panic!("no such page") })?;
+/// match bad.join() {
+///     Err(JoinError::Panicked(panic)) => assert_eq!(panic.message().unwrap(), "no such page"),
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type Handle<T> = ScopedHandle<'static, T>;
+
+/// A [`Handle`] whose job may borrow for `'scope`, which for a plain handle is `'static`.
+#[must_use = "dropping a handle detaches its job; use `drop` to say so"]
+pub struct ScopedHandle<'scope, T> {
+    /// `None` once the outcome is taken.
+    job: Option<Arc<dyn Outcome<T> + 'scope>>,
+    shared: Arc<Shared>,
+    ticket: Ticket,
+}
+
+impl<'scope, T> ScopedHandle<'scope, T> {
+    pub(crate) fn new(
+        job: Arc<dyn Outcome<T> + 'scope>,
+        shared: Arc<Shared>,
+        ticket: Ticket,
+    ) -> Self {
+        ScopedHandle { job: Some(job), shared, ticket }
+    }
+
+    /// Waits for the job to end.
+    ///
+    /// # Errors
+    ///
+    /// [`JoinError`] says why there is no value: the job panicked, was cancelled, or never
+    /// started. From one of the executor's own workers, while the job has not finished:
+    /// [`JoinError::OwnWorker`]. The job goes on then, detached.
+    ///
+    /// # Blocking
+    ///
+    /// Blocks until the job has ended. A job that waits for bytes which the calling thread
+    /// itself holds in a [`Permit`](crate::Permit) never starts: drop the permit first.
+    pub fn join(mut self) -> Result<T, JoinError> {
+        if !self.is_finished() {
+            if self.shared.is_own_worker() {
+                return Err(JoinError::OwnWorker);
+            }
+            if self.shared.was_forked() {
+                return Err(JoinError::Forked);
+            }
+        }
+        self.wait(None);
+        self.take().expect("it has finished")
+    }
+
+    /// Waits at most `timeout` for the job to end, and otherwise gives the handle back.
+    ///
+    /// # Errors
+    ///
+    /// The outer error is the handle, of a job that has not ended in time. The inner one is as
+    /// for [`join`](ScopedHandle::join), except that the executor's own workers may wait too.
+    ///
+    /// # Blocking
+    ///
+    /// Blocks for at most `timeout`.
+    pub fn join_timeout(mut self, timeout: Duration) -> Result<Result<T, JoinError>, Self> {
+        self.wait(Some(timeout));
+        self.take().ok_or(self)
+    }
+
+    /// Takes the outcome if the job has ended, and otherwise gives the handle back.
+    ///
+    /// # Errors
+    ///
+    /// As for [`join_timeout`](ScopedHandle::join_timeout).
+    pub fn try_join(mut self) -> Result<Result<T, JoinError>, Self> {
+        self.take().ok_or(self)
+    }
+
+    /// Whether the job has ended, so that joining will not block.
+    pub fn is_finished(&self) -> bool {
+        self.job().is_finished()
+    }
+
+    /// Asks the job to stop.
+    ///
+    /// A job that still waits never starts: its closure is dropped, its bytes are released and
+    /// its handle resolves to [`JoinError::Cancelled`], all before this returns `true`. A job
+    /// that runs sees the wish in its [`Context`](crate::Context) and ends when it likes, with
+    /// a value; then, and for a job that has ended, this returns `false`.
+    pub fn cancel(&self) -> bool {
+        if self.is_finished() || self.shared.was_forked() {
+            return false;
+        }
+        self.job().ask_to_cancel();
+        let ticket = self.ticket;
+        self.shared.gate.change(|state| state.cancel(ticket))
+    }
+
+    fn job(&self) -> &Arc<dyn Outcome<T> + 'scope> {
+        self.job.as_ref().expect("only taking the outcome, which consumes the handle, clears it")
+    }
+
+    fn wait(&self, timeout: Option<Duration>) {
+        let job = self.job();
+        for round in 0..SPIN_ROUNDS {
+            if job.is_finished() {
+                return;
+            }
+            sync::spin(round);
+        }
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let waiter = Arc::new(Waiter::new());
+        if job.tell_when_finished(Some(Arc::clone(&waiter))) && waiter.sleep(deadline).is_none() {
+            job.tell_when_finished(None);
+        }
+    }
+
+    fn take(&mut self) -> Option<Result<T, JoinError>> {
+        let outcome = self.job().take()?;
+        self.job = None;
+        Some(outcome)
+    }
+}
+
+impl<T> Drop for ScopedHandle<'_, T> {
+    fn drop(&mut self) {
+        if let Some(job) = self.job.take() {
+            job.abandon();
+        }
+    }
+}
+
+impl<T> fmt::Debug for ScopedHandle<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").field("is_finished", &self.is_finished()).finish_non_exhaustive()
+    }
+}

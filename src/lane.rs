@@ -1,0 +1,333 @@
+//! Submitting: a lane as the caller sees it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::admission::{LaneId, Offer, Refusal, Ticket, Verdict};
+use crate::cost::Cost;
+use crate::error::{Refused, SubmitError};
+use crate::executor::Shared;
+use crate::handle::Handle;
+use crate::job::{Cell, Job, Outcome};
+use crate::map::Map;
+use crate::scope::{self, Scope};
+use crate::waiter::Waiter;
+
+/// One bounded submission queue of an executor.
+///
+/// A lane holds waiting jobs up to two limits, whichever is met first: their number, and the
+/// sum of their input bytes. A submission beyond that waits with its closure, in order. Jobs
+/// are admitted first in, first out; while the one at the head does not fit, none passes it.
+///
+/// A lane of capacity 0 holds nothing: a submission waits until a worker takes the job. The
+/// same is done in any lane with a job whose input is larger than the lane's limit of input
+/// bytes: it is never queued, and handed to a worker straight from its submitter.
+///
+/// Lanes are cheap to clone. One that outlives its executor refuses everything as closed.
+///
+/// # Examples
+///
+/// ```
+/// use admit::{Budget, Cost, Executor, LaneOptions, MIB};
+///
+/// let executor = Executor::builder()
+///     .workers(2)
+///     .budget(Budget::new(256 * MIB, 64 * MIB)?)
+///     .waiting_bytes(16 * MIB)
+///     .lane(LaneOptions::new("thumbnails").capacity(100).input_bytes(8 * MIB))
+///     .build()?;
+/// let thumbnails = executor.lane("thumbnails").expect("it was built");
+/// let picture = vec![0_u8; 4096];
+/// let cost = Cost::new(32 * MIB).input(picture.len() as u64);
+/// assert_eq!(thumbnails.submit(cost, move || picture.len())?.join()?, 4096);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Lane {
+    shared: Arc<Shared>,
+    lane: usize,
+}
+
+/// How long a submission may wait for its place.
+#[derive(Clone, Copy)]
+pub(crate) enum Patience {
+    None,
+    Until(Instant),
+    Forever,
+}
+
+impl Lane {
+    pub(crate) fn new(shared: Arc<Shared>, lane: usize) -> Self {
+        Lane { shared, lane }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    fn id(&self) -> LaneId {
+        LaneId { crew: self.shared.crew, lane: self.lane }
+    }
+
+    /// The lane's name.
+    pub fn name(&self) -> Arc<str> {
+        let id = self.id();
+        self.shared.gate.look(|state| Arc::clone(&state.crew(id.crew).lane(id.lane).name))
+    }
+
+    /// Submits a job, waiting for a place while the lane is full.
+    ///
+    /// # Errors
+    ///
+    /// The closure comes back untouched in [`SubmitError`], with the reason: the job
+    /// [never fits](Refused::NeverFits) the budget; the executor is [closed](Refused::Closed),
+    /// or was closed meanwhile; or the lane is full and the caller is
+    /// [one of the executor's own workers](Refused::OwnWorker), for which waiting could hang.
+    ///
+    /// # Blocking
+    ///
+    /// Blocks while the lane is full. Those who wait get their places in the order of their
+    /// calls.
+    pub fn submit<F, T>(&self, cost: Cost, work: F) -> Result<Handle<T>, SubmitError<F>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.submit_with(Patience::Forever, cost, work)
+    }
+
+    /// Submits a job if the lane has a place now.
+    ///
+    /// # Errors
+    ///
+    /// As for [`submit`](Lane::submit), and [`Refused::Full`], which names the limit that was
+    /// met. A lane of capacity 0 is full unless a worker can take the job at once.
+    pub fn try_submit<F, T>(&self, cost: Cost, work: F) -> Result<Handle<T>, SubmitError<F>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.submit_with(Patience::None, cost, work)
+    }
+
+    /// Submits a job, waiting at most `timeout` for a place.
+    ///
+    /// # Errors
+    ///
+    /// As for [`submit`](Lane::submit), and [`Refused::Full`] when the time is over. The
+    /// executor's own workers may wait here: they do not wait for ever.
+    ///
+    /// # Blocking
+    ///
+    /// Blocks for at most `timeout`.
+    pub fn submit_timeout<F, T>(
+        &self,
+        cost: Cost,
+        timeout: Duration,
+        work: F,
+    ) -> Result<Handle<T>, SubmitError<F>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let patience = match Instant::now().checked_add(timeout) {
+            Some(deadline) => Patience::Until(deadline),
+            None => Patience::Forever,
+        };
+        self.submit_with(patience, cost, work)
+    }
+
+    /// Runs a function over an iterator and gives its results in the order of the items.
+    ///
+    /// The iterator is read only as far ahead as the lane and the budget allow: see [`Map`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use admit::{Budget, Cost, Executor, MIB};
+    ///
+    /// let executor = Executor::builder().workers(4).budget(Budget::new(64 * MIB, 0)?).build()?;
+    /// let lengths: Vec<usize> = executor
+    ///     .map(["a", "bb", "ccc"], |_| Cost::new(16 * MIB), |text| text.len())
+    ///     .collect::<Result<_, _>>()?;
+    /// assert_eq!(lengths, [1, 2, 3]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn map<'a, I, C, F, T>(&self, items: I, cost: C, work: F) -> Map<'a, I::IntoIter, T>
+    where
+        I: IntoIterator,
+        I::Item: Send + 'static,
+        C: FnMut(&I::Item) -> Cost + 'a,
+        F: Fn(I::Item) -> T + Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        let work = Arc::new(work);
+        let make_work = move |item| {
+            let work = Arc::clone(&work);
+            move || work(item)
+        };
+        let lane = self.clone();
+        let submit = move |patience, cost, work| lane.submit_with(patience, cost, work);
+        Map::new(self.clone(), items.into_iter(), cost, make_work, submit)
+    }
+
+    /// Runs jobs that borrow from the caller's stack, and waits for all of them.
+    ///
+    /// # Panics
+    ///
+    /// If `body` panics, after every job has ended.
+    ///
+    /// # Blocking
+    ///
+    /// Blocks until every job of the scope has ended. One of the executor's own workers cannot
+    /// submit to a scope, since it could wait for ever: its submissions are refused with
+    /// [`Refused::OwnWorker`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use admit::{Budget, Cost, Executor, MIB};
+    ///
+    /// let executor = Executor::builder().workers(2).budget(Budget::new(64 * MIB, 0)?).build()?;
+    /// let mut halves = [vec![3, 1, 2], vec![6, 5, 4]];
+    /// executor.scope(|scope| {
+    ///     for half in &mut halves {
+    ///         drop(scope.submit(Cost::new(MIB), || half.sort()));
+    ///     }
+    /// });
+    /// assert_eq!(halves, [[1, 2, 3], [4, 5, 6]]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn scope<'env, F, R>(&'env self, body: F) -> R
+    where
+        F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
+    {
+        scope::enter(self, body)
+    }
+
+    /// How many jobs, and how many of their bytes, the lane and the budget have room for.
+    pub(crate) fn reach(&self) -> (usize, u64) {
+        let id = self.id();
+        self.shared.gate.look(|state| {
+            let lane = state.crew(id.crew).lane(id.lane);
+            let workers = state.crew(id.crew).workers();
+            let admissible_bytes = state.ledger().admissible_bytes();
+            (
+                lane.limit_jobs.saturating_add(workers),
+                lane.limit_input_bytes.saturating_add(admissible_bytes),
+            )
+        })
+    }
+
+    pub(crate) fn refuse_own_worker(&self) {
+        let id = self.id();
+        self.shared.gate.change(|state| state.refuse_own_worker(id));
+    }
+
+    fn submit_with<F, T>(
+        &self,
+        patience: Patience,
+        cost: Cost,
+        work: F,
+    ) -> Result<Handle<T>, SubmitError<F>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let job = Arc::new(Cell::new(work));
+        let queued: Arc<dyn Job> = Arc::<Cell<F, T>>::clone(&job);
+        match self.enter(patience, cost, queued) {
+            Ok(ticket) => {
+                let outcome: Arc<dyn Outcome<T>> = job;
+                Ok(Handle::new(outcome, Arc::clone(&self.shared), ticket))
+            }
+            Err(reason) => Err(SubmitError { reason, work: job.take_back() }),
+        }
+    }
+
+    /// Gets the job a place in the lane, or comes back with the reason why not.
+    pub(crate) fn enter(
+        &self,
+        patience: Patience,
+        cost: Cost,
+        job: Arc<dyn Job>,
+    ) -> Result<Ticket, Refused> {
+        if self.shared.was_forked() {
+            return Err(Refused::Forked);
+        }
+        let since = Instant::now();
+        let mut waiter = None;
+        let offer = self.shared.gate.change(|state| {
+            let offer = state.offer(self.id(), cost, since, job);
+            let Offer::Outside(ticket) = offer else { return Ok(offer) };
+            match patience {
+                Patience::None => Err(state.withdraw(ticket).expect("it stands outside")),
+                Patience::Forever if self.shared.is_own_worker() => {
+                    Err(state.withdraw_from_own_worker(ticket).expect("it stands outside"))
+                }
+                Patience::Forever | Patience::Until(_) => {
+                    let told = waiter.insert(Arc::new(Waiter::new()));
+                    state.wait(ticket, Arc::clone(told));
+                    Ok(offer)
+                }
+            }
+        });
+        match offer.map_err(|refusal| as_refused(refusal, cost))? {
+            Offer::Accepted(ticket) => Ok(ticket),
+            Offer::Refused(refusal) => Err(as_refused(refusal, cost)),
+            Offer::Outside(ticket) => {
+                let waiter = waiter.expect("it was made for this");
+                self.wait_for_place(patience, cost, ticket, &waiter)
+            }
+        }
+    }
+
+    fn wait_for_place(
+        &self,
+        patience: Patience,
+        cost: Cost,
+        ticket: Ticket,
+        waiter: &Waiter,
+    ) -> Result<Ticket, Refused> {
+        let deadline = match patience {
+            Patience::Until(deadline) => Some(deadline),
+            Patience::None | Patience::Forever => None,
+        };
+        let mut verdict = waiter.wait(deadline);
+        if verdict.is_none() {
+            let withdrawn = self.shared.gate.change(|state| state.withdraw(ticket));
+            if let Some(refusal) = withdrawn {
+                return Err(as_refused(refusal, cost));
+            }
+            // It was decided just before, and the verdict is on its way.
+            while verdict.is_none() {
+                verdict = waiter.wait(None);
+            }
+        }
+        match verdict.expect("waited for") {
+            Verdict::Go => Ok(ticket),
+            Verdict::Closed => Err(Refused::Closed),
+            Verdict::NeverFits => {
+                let admissible_bytes =
+                    self.shared.gate.look(|state| state.ledger().admissible_bytes());
+                Err(Refused::NeverFits { cost, admissible_bytes })
+            }
+        }
+    }
+}
+
+fn as_refused(refusal: Refusal, cost: Cost) -> Refused {
+    match refusal {
+        Refusal::Full(limit) => Refused::Full(limit),
+        Refusal::OwnWorker => Refused::OwnWorker,
+        Refusal::NeverFits { admissible_bytes } => Refused::NeverFits { cost, admissible_bytes },
+        Refusal::Closed => Refused::Closed,
+    }
+}
+
+impl fmt::Debug for Lane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lane").field("name", &self.name()).finish_non_exhaustive()
+    }
+}

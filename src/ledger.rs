@@ -1,0 +1,83 @@
+//! The bytes of one budget, on one page: what there is, what is set aside, what is held.
+
+use std::fmt;
+
+use crate::cost::Bytes;
+
+/// Where the bytes of a budget are. The parts add up to the capacity:
+///
+/// ```text
+/// capacity = reserve + waiting limits + admissible
+/// ```
+///
+/// as long as the capacity covers the first two; a capacity that was shrunk below them leaves
+/// nothing admissible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Ledger {
+    /// All bytes of the budget.
+    pub capacity_bytes: u64,
+    /// Bytes that are never admitted: head-room for what nobody declares.
+    pub reserve_bytes: u64,
+    /// The sum of the limits of waiting input bytes of all executors on this budget.
+    pub waiting_limit_bytes: u64,
+    /// Bytes held by running jobs (working and input bytes) and by permits.
+    pub held_bytes: u64,
+    /// The most bytes that were ever held at once.
+    pub peak_held_bytes: u64,
+}
+
+impl Ledger {
+    pub(crate) fn new(capacity_bytes: u64, reserve_bytes: u64) -> Self {
+        Ledger {
+            capacity_bytes,
+            reserve_bytes,
+            waiting_limit_bytes: 0,
+            held_bytes: 0,
+            peak_held_bytes: 0,
+        }
+    }
+
+    /// Bytes that may be held at once: the capacity less the reserve and the waiting limits.
+    pub fn admissible_bytes(&self) -> u64 {
+        self.capacity_bytes
+            .saturating_sub(self.reserve_bytes)
+            .saturating_sub(self.waiting_limit_bytes)
+    }
+
+    /// Admissible bytes that nobody holds. Zero while a shrunk budget is over-committed.
+    pub fn free_bytes(&self) -> u64 {
+        self.admissible_bytes().saturating_sub(self.held_bytes)
+    }
+
+    pub(crate) fn fits(&self, bytes: u64) -> bool {
+        // Zero bytes fit even into an over-committed budget: a control job adds nothing to it.
+        bytes == 0 || bytes <= self.free_bytes()
+    }
+
+    pub(crate) fn hold(&mut self, bytes: u64) {
+        assert!(self.fits(bytes), "I1: admitted bytes never exceed the admissible bytes");
+        self.held_bytes += bytes;
+        self.peak_held_bytes = self.peak_held_bytes.max(self.held_bytes);
+    }
+
+    pub(crate) fn release(&mut self, bytes: u64) {
+        self.held_bytes =
+            self.held_bytes.checked_sub(bytes).expect("I3: every permit returns its bytes once");
+    }
+}
+
+/// `capacity 384 MiB = reserve 96 MiB + waiting 32 MiB + admissible 256 MiB (64 MiB held)`
+impl fmt::Display for Ledger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "capacity {} = reserve {} + waiting {} + admissible {} ({} held)",
+            Bytes(self.capacity_bytes),
+            Bytes(self.reserve_bytes),
+            Bytes(self.waiting_limit_bytes),
+            Bytes(self.admissible_bytes()),
+            Bytes(self.held_bytes),
+        )
+    }
+}

@@ -1,0 +1,231 @@
+//! Jobs that borrow from the caller's stack.
+
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+
+use crate::admission::{Fate, Verdict};
+use crate::cost::Cost;
+use crate::crew::Ended;
+use crate::error::{Refused, SubmitError};
+use crate::handle::ScopedHandle;
+use crate::job::{Cell, Job, Outcome};
+use crate::lane::{Lane, Patience};
+use crate::map::Map;
+use crate::sync::Mutex;
+use crate::waiter::Waiter;
+
+/// Where jobs that borrow are submitted. [`Lane::scope`] makes one.
+///
+/// Like [`std::thread::Scope`]: `'env` is what the jobs may borrow, and `'scope` is the scope's
+/// own life.
+#[derive(Debug)]
+pub struct Scope<'scope, 'env: 'scope> {
+    lane: &'env Lane,
+    open_jobs: Arc<OpenJobs>,
+    // Both invariant: a scope must not be taken for one that lives longer, or shorter.
+    scope: PhantomData<&'scope mut &'scope ()>,
+    env: PhantomData<&'env mut &'env ()>,
+}
+
+/// Counts the jobs of a scope that may still touch what they borrow.
+#[derive(Debug, Default)]
+struct OpenJobs {
+    state: Mutex<OpenState>,
+}
+
+#[derive(Debug, Default)]
+struct OpenState {
+    count: usize,
+    scope: Option<Arc<Waiter>>,
+}
+
+impl OpenJobs {
+    fn open(&self) {
+        self.state.lock().count += 1;
+    }
+
+    fn close(&self) {
+        let mut state = self.state.lock();
+        state.count -= 1;
+        let scope = if state.count == 0 { state.scope.take() } else { None };
+        drop(state);
+        if let Some(scope) = scope {
+            scope.tell(Verdict::Go);
+        }
+    }
+
+    fn wait_for_all(&self) {
+        let waiter = Arc::new(Waiter::new());
+        let mut state = self.state.lock();
+        if state.count == 0 {
+            return;
+        }
+        state.scope = Some(Arc::clone(&waiter));
+        drop(state);
+        while waiter.wait(None).is_none() {}
+    }
+}
+
+/// A job of a scope: the job itself, and the scope that waits for it.
+struct Scoped<F, T> {
+    cell: Arc<Cell<F, T>>,
+    open_jobs: Arc<OpenJobs>,
+}
+
+impl<F, T> Job for Scoped<F, T>
+where
+    F: FnOnce() -> T + Send,
+    T: Send,
+{
+    fn run(&self) -> Ended {
+        self.cell.run()
+    }
+
+    fn complete(&self) {
+        self.cell.complete();
+        // Last: from here on the scope may end, and what the job borrowed with it.
+        self.open_jobs.close();
+    }
+
+    fn discard(&self) {
+        self.cell.discard();
+    }
+
+    fn end(&self, fate: Fate) {
+        self.cell.end(fate);
+        self.open_jobs.close();
+    }
+
+    fn ask_to_cancel(&self) {
+        self.cell.ask_to_cancel();
+    }
+
+    fn is_asked_to_cancel(&self) -> bool {
+        self.cell.is_asked_to_cancel()
+    }
+}
+
+pub(crate) fn enter<'env, F, R>(lane: &'env Lane, body: F) -> R
+where
+    F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
+{
+    let scope = Scope {
+        lane,
+        open_jobs: Arc::new(OpenJobs::default()),
+        scope: PhantomData,
+        env: PhantomData,
+    };
+    let result = catch_unwind(AssertUnwindSafe(|| body(&scope)));
+    scope.open_jobs.wait_for_all();
+    result.unwrap_or_else(|payload| resume_unwind(payload))
+}
+
+impl<'scope, 'env> Scope<'scope, 'env> {
+    /// Submits a job that may borrow what outlives the scope; otherwise as [`Lane::submit`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Lane::submit`]; always [`Refused::OwnWorker`] from one of the executor's own
+    /// workers.
+    ///
+    /// # Blocking
+    ///
+    /// Blocks while the lane is full.
+    pub fn submit<F, T>(
+        &'scope self,
+        cost: Cost,
+        work: F,
+    ) -> Result<ScopedHandle<'scope, T>, SubmitError<F>>
+    where
+        F: FnOnce() -> T + Send + 'scope,
+        T: Send + 'scope,
+    {
+        self.submit_with(Patience::Forever, cost, work)
+    }
+
+    /// Submits a job if the lane has a place now; otherwise as [`Lane::try_submit`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Lane::try_submit`]; always [`Refused::OwnWorker`] from one of the executor's
+    /// own workers.
+    pub fn try_submit<F, T>(
+        &'scope self,
+        cost: Cost,
+        work: F,
+    ) -> Result<ScopedHandle<'scope, T>, SubmitError<F>>
+    where
+        F: FnOnce() -> T + Send + 'scope,
+        T: Send + 'scope,
+    {
+        self.submit_with(Patience::None, cost, work)
+    }
+
+    /// Runs a function over an iterator whose items may borrow; otherwise as [`Lane::map`].
+    pub fn map<I, C, F, T>(&'scope self, items: I, cost: C, work: F) -> Map<'scope, I::IntoIter, T>
+    where
+        I: IntoIterator,
+        I::Item: Send + 'scope,
+        C: FnMut(&I::Item) -> Cost + 'scope,
+        F: Fn(I::Item) -> T + Send + Sync + 'scope,
+        T: Send + 'scope,
+    {
+        let work = Arc::new(work);
+        let make_work = move |item| {
+            let work = Arc::clone(&work);
+            move || work(item)
+        };
+        let submit = move |patience, cost, work| self.submit_with(patience, cost, work);
+        Map::new(self.lane.clone(), items.into_iter(), cost, make_work, submit)
+    }
+
+    fn submit_with<F, T>(
+        &self,
+        patience: Patience,
+        cost: Cost,
+        work: F,
+    ) -> Result<ScopedHandle<'scope, T>, SubmitError<F>>
+    where
+        F: FnOnce() -> T + Send + 'scope,
+        T: Send + 'scope,
+    {
+        let shared = self.lane.shared();
+        if shared.is_own_worker() {
+            // The end of the scope would wait for it, with or without a place in the lane.
+            self.lane.refuse_own_worker();
+            return Err(SubmitError { reason: Refused::OwnWorker, work });
+        }
+        let cell = Arc::new(Cell::new(work));
+        let open_jobs = Arc::clone(&self.open_jobs);
+        let job: Arc<dyn Job + 'scope> = Arc::new(Scoped { cell: Arc::clone(&cell), open_jobs });
+        self.open_jobs.open();
+        match self.lane.enter(patience, cost, erase_lifetime(job)) {
+            Ok(ticket) => {
+                let outcome: Arc<dyn Outcome<T> + 'scope> = cell;
+                Ok(ScopedHandle::new(outcome, Arc::clone(shared), ticket))
+            }
+            Err(reason) => {
+                let work = cell.take_back();
+                self.open_jobs.close();
+                Err(SubmitError { reason, work })
+            }
+        }
+    }
+}
+
+/// Lets a job that borrows for `'scope` stand in a queue of jobs that borrow nothing.
+#[allow(unsafe_code)]
+fn erase_lifetime<'scope>(job: Arc<dyn Job + 'scope>) -> Arc<dyn Job> {
+    // SAFETY: only the lifetime bound of the trait object changes, so the layouts agree. What
+    // borrows for `'scope` is the closure and the value in the job's cell, and both are gone
+    // before `'scope` ends. `enter` returns, or unwinds, only when the count of open jobs is
+    // zero. A job is counted before it can be reached from elsewhere, and stops being counted
+    // either here, after its closure was taken back, or at the end of `complete` or `end`. By
+    // then the closure was called or dropped, and the value was moved to the handle or dropped;
+    // or it lies in the cell for a handle that cannot outlive `'scope`, and whose drop takes it
+    // out. A handle that is leaked leaks its cell and the value with it, so the value's drop
+    // never runs. References to the job that live longer, as in a `Context`, reach an empty
+    // cell: its flags, and no closure or value.
+    unsafe { std::mem::transmute::<Arc<dyn Job + 'scope>, Arc<dyn Job>>(job) }
+}

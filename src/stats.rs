@@ -1,0 +1,256 @@
+//! A picture of an executor, as of one instant.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::cost::Bytes;
+use crate::gate::State;
+use crate::ledger::Ledger;
+
+/// What became of the jobs of a lane, or of all lanes, since the executor was built.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counts {
+    /// Jobs that returned.
+    pub completed: u64,
+    /// Jobs that panicked.
+    pub panicked: u64,
+    /// Jobs that were cancelled before they started.
+    pub cancelled: u64,
+    /// Waiting jobs that were ended with the executor or by `abort_waiting`.
+    pub aborted: u64,
+    /// Waiting jobs that were ended because the budget shrank below their need.
+    pub evicted: u64,
+    /// Submissions refused because the lane was full, at once or after a timeout.
+    pub refused_full: u64,
+    /// Submissions refused because the job never fits.
+    pub refused_never_fits: u64,
+    /// Submissions refused because the executor was closed.
+    pub refused_closed: u64,
+    /// Submissions refused because one of the executor's own workers would have had to wait.
+    pub refused_own_worker: u64,
+    /// The waits of all jobs that have run, from the call of `submit` to the start, in sum.
+    pub waited: Duration,
+}
+
+impl Counts {
+    fn add(&mut self, other: &Counts) {
+        self.completed += other.completed;
+        self.panicked += other.panicked;
+        self.cancelled += other.cancelled;
+        self.aborted += other.aborted;
+        self.evicted += other.evicted;
+        self.refused_full += other.refused_full;
+        self.refused_never_fits += other.refused_never_fits;
+        self.refused_closed += other.refused_closed;
+        self.refused_own_worker += other.refused_own_worker;
+        self.waited += other.waited;
+    }
+}
+
+/// The state of one lane.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LaneStats {
+    /// The lane's name.
+    pub name: Arc<str>,
+    /// Jobs that wait in the queue.
+    pub waiting_jobs: usize,
+    /// The most that may.
+    pub capacity: usize,
+    /// The input bytes that wait in the queue, with those of cancelled jobs until they are
+    /// dropped.
+    pub waiting_input_bytes: u64,
+    /// The most that may.
+    pub limit_input_bytes: u64,
+    /// Submissions that wait for a place in the queue.
+    pub blocked_submits: usize,
+    /// Jobs that are admitted and have not ended.
+    pub running_jobs: usize,
+    /// Their bytes.
+    pub running_bytes: u64,
+    /// How long the job at the head has waited.
+    pub oldest_wait: Option<Duration>,
+    /// What became of the lane's jobs.
+    pub counts: Counts,
+    /// Why the job at the head is not running, if there is one.
+    pub why: Option<Why>,
+}
+
+/// The state of an executor and its budget, all as of the same instant.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::mpsc::channel;
+/// use admit::{Budget, Cost, Executor, MIB};
+///
+/// let executor = Executor::builder().workers(2).budget(Budget::new(64 * MIB, 0)?).build()?;
+/// let (release, wait) = channel::<()>();
+/// let first = executor.submit(Cost::new(48 * MIB), move || wait.recv().is_err())?;
+/// let second = executor.submit(Cost::new(32 * MIB), || ())?;
+///
+/// let stats = executor.stats();
+/// assert_eq!((stats.running_jobs, stats.waiting_jobs), (1, 1));
+/// assert_eq!(
+///     stats.lanes[0].why.unwrap().to_string(),
+///     "the job at the head needs 32 MiB; 16 MiB of 64 MiB admissible are free; \
+///      1 running jobs hold 48 MiB and 0 permits hold 0 bytes",
+/// );
+/// drop(release);
+/// first.join()?;
+/// second.join()?;
+/// assert_eq!(executor.stats().counts.completed, 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Stats {
+    /// The budget's bytes, those of other executors on it included.
+    pub ledger: Ledger,
+    /// Permits that were acquired directly and are held.
+    pub permits: u64,
+    /// Their bytes.
+    pub permit_bytes: u64,
+    /// Callers that wait for a permit.
+    pub blocked_acquires: usize,
+    /// The executor's workers.
+    pub workers: usize,
+    /// Workers that have no job.
+    pub free_workers: usize,
+    /// Whether the executor is closed.
+    pub is_closed: bool,
+    /// Jobs that wait, in all lanes, with those that were cancelled until they are dropped.
+    pub waiting_jobs: usize,
+    /// Their input bytes.
+    pub waiting_input_bytes: u64,
+    /// The most input bytes that may wait in all lanes.
+    pub limit_waiting_bytes: u64,
+    /// Jobs that are admitted and have not ended, in all lanes.
+    pub running_jobs: usize,
+    /// Their bytes.
+    pub running_bytes: u64,
+    /// How long the job that has waited longest has.
+    pub oldest_wait: Option<Duration>,
+    /// What became of the jobs of all lanes.
+    pub counts: Counts,
+    /// Each lane, the default one first.
+    pub lanes: Vec<LaneStats>,
+}
+
+impl Stats {
+    pub(crate) fn of(state: &State, crew: usize, now: Instant) -> Stats {
+        let ledger = *state.ledger();
+        let permits = state.permits();
+        let others_bytes = ledger.held_bytes - permits.bytes;
+        let crew = state.crew(crew);
+        let mut stats = Stats {
+            ledger,
+            permits: permits.count,
+            permit_bytes: permits.bytes,
+            blocked_acquires: state.acquirers_waiting(),
+            workers: crew.workers(),
+            free_workers: crew.free_workers(),
+            is_closed: crew.is_closed(),
+            waiting_jobs: crew.waiting_jobs(),
+            waiting_input_bytes: crew.waiting_bytes(),
+            limit_waiting_bytes: crew.waiting_limit_bytes(),
+            running_jobs: 0,
+            running_bytes: 0,
+            oldest_wait: None,
+            counts: Counts::default(),
+            lanes: Vec::with_capacity(crew.lane_count()),
+        };
+        for lane in crew.lanes() {
+            stats.running_jobs += lane.running_jobs;
+            stats.running_bytes += lane.running_bytes;
+            stats.counts.add(&lane.counts);
+        }
+        for lane in crew.lanes() {
+            let head = lane.head().map(|(_, entry)| entry);
+            let oldest_wait = head.map(|entry| now.saturating_duration_since(entry.since));
+            stats.oldest_wait = stats.oldest_wait.max(oldest_wait);
+            stats.lanes.push(LaneStats {
+                name: Arc::clone(&lane.name),
+                waiting_jobs: lane.inside.len(),
+                capacity: lane.limit_jobs,
+                waiting_input_bytes: lane.inside_bytes,
+                limit_input_bytes: lane.limit_input_bytes,
+                blocked_submits: lane.outside.len(),
+                running_jobs: lane.running_jobs,
+                running_bytes: lane.running_bytes,
+                oldest_wait,
+                counts: lane.counts,
+                why: head.map(|entry| Why {
+                    needed_bytes: entry.bytes,
+                    free_bytes: ledger.free_bytes(),
+                    admissible_bytes: ledger.admissible_bytes(),
+                    has_free_worker: crew.has_free_worker(),
+                    running_jobs: stats.running_jobs,
+                    running_bytes: stats.running_bytes,
+                    permits: permits.count,
+                    permit_bytes: permits.bytes,
+                    others_bytes: others_bytes - stats.running_bytes,
+                }),
+            });
+        }
+        stats
+    }
+}
+
+/// Why the job at the head of a lane waits: what it needs, what is free, who holds the rest.
+///
+/// Its [`Display`](fmt::Display) is one sentence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Why {
+    /// The job's working and input bytes.
+    pub needed_bytes: u64,
+    /// Admissible bytes that nobody holds.
+    pub free_bytes: u64,
+    /// The most that can be held at once.
+    pub admissible_bytes: u64,
+    /// Whether a worker could take the job.
+    pub has_free_worker: bool,
+    /// The executor's admitted jobs.
+    pub running_jobs: usize,
+    /// Their bytes.
+    pub running_bytes: u64,
+    /// Permits that were acquired directly and are held.
+    pub permits: u64,
+    /// Their bytes.
+    pub permit_bytes: u64,
+    /// Bytes held by the jobs of other executors on the same budget.
+    pub others_bytes: u64,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the job at the head needs {}", Bytes(self.needed_bytes))?;
+        if !self.has_free_worker {
+            return write!(f, "; all workers are busy with {} jobs", self.running_jobs);
+        }
+        write!(
+            f,
+            "; {} of {} admissible are free",
+            Bytes(self.free_bytes),
+            Bytes(self.admissible_bytes)
+        )?;
+        if self.needed_bytes <= self.free_bytes {
+            return f.write_str("; somebody who came before it waits for bytes");
+        }
+        write!(
+            f,
+            "; {} running jobs hold {} and {} permits hold {}",
+            self.running_jobs,
+            Bytes(self.running_bytes),
+            self.permits,
+            Bytes(self.permit_bytes)
+        )?;
+        if self.others_bytes > 0 {
+            write!(f, ", and jobs of other executors {}", Bytes(self.others_bytes))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,4 @@
+//! Everything that asks the operating system, and with it all code that differs by system.
+#![allow(unsafe_code)]
+
+pub(crate) mod fork;
