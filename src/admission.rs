@@ -9,13 +9,12 @@
 //! [`settle`](Admission::settle), which admits whoever may go now. What has to happen outside
 //! the lock is left in [`Effects`]: whom to wake, and which jobs to end.
 
-use std::time::Instant;
-
 use crate::cost::Cost;
 use crate::crew::{Crew, Done, Grant};
 use crate::error::Limit;
 use crate::ledger::Ledger;
 use crate::line::Line;
+use crate::sys::clock::Moment;
 
 /// What a waiter is told when its wait is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,7 +220,7 @@ impl<J, W> Admission<J, W> {
     // A job's way in.
 
     /// Puts a job at the end of its lane and admits whoever may go.
-    pub(crate) fn offer(&mut self, at: LaneId, cost: Cost, since: Instant, job: J) -> Offer {
+    pub(crate) fn offer(&mut self, at: LaneId, cost: Cost, since: Moment, job: J) -> Offer {
         if self.crew(at.crew).is_closed() {
             self.crew_mut(at.crew).lane_mut(at.lane).counts.refused_closed += 1;
             self.effects.returned.push(job);

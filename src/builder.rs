@@ -6,7 +6,8 @@ use std::sync::Arc;
 use crate::budget::Budget;
 use crate::crew::Crew;
 use crate::error::BuildError;
-use crate::executor::{Executor, Shared};
+use crate::executor::Executor;
+use crate::shared::Shared;
 use crate::sync;
 use crate::worker;
 
@@ -188,7 +189,7 @@ impl Builder {
                 available_bytes,
             }
         })?;
-        self.start(Arc::new(Shared::new(gate, crew)))
+        self.start(Shared::new(gate, crew))
     }
 
     fn plan_lanes(&self) -> Result<Vec<(Arc<str>, usize, u64)>, BuildError> {

@@ -6,17 +6,19 @@ use std::sync::Arc;
 
 use crate::crew::Ended;
 use crate::job::Job;
+use crate::shared::ExecutorId;
 
 thread_local! {
-    /// The executor and the budget this thread works for, by the addresses of their shared
-    /// parts, which live as long as the thread.
+    /// Whom this thread works for, if it is a worker.
     static WORKS_FOR: Cell<Option<Employer>> = const { Cell::new(None) };
     static RUNNING: RefCell<Option<Arc<dyn Job>>> = const { RefCell::new(None) };
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// A worker's executor and budget.
+#[derive(Clone, Copy)]
 pub(crate) struct Employer {
-    pub(crate) executor: usize,
+    pub(crate) executor: ExecutorId,
+    /// The gate's address: it lives as long as its workers do.
     pub(crate) gate: usize,
 }
 

@@ -4,13 +4,14 @@ use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::admission::Verdict;
 use crate::cost::Cost;
 use crate::error::Limit;
 use crate::line::Line;
 use crate::queue::{Entry, Queue};
+use crate::sys::clock::Moment;
 
 /// An admitted job on its way to a worker. Its bytes are held from here on.
 #[derive(Debug)]
@@ -18,7 +19,7 @@ pub(crate) struct Grant<J> {
     pub(crate) job: J,
     pub(crate) lane: usize,
     pub(crate) bytes: u64,
-    pub(crate) since: Instant,
+    pub(crate) since: Moment,
 }
 
 /// How a job ended on its worker.
@@ -149,7 +150,7 @@ impl<J, W> Crew<J, W> {
         seq: u64,
         cost: Cost,
         bytes: u64,
-        since: Instant,
+        since: Moment,
         job: J,
     ) {
         let input_bytes = cost.input_bytes();

@@ -5,54 +5,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::builder::Builder;
-use crate::context::{self, Employer};
 use crate::cost::Cost;
 use crate::error::{DrainError, SubmitError};
-use crate::gate::Gate;
 use crate::handle::Handle;
 use crate::lane::Lane;
 use crate::map::Map;
 use crate::scope::{self, Scope};
+use crate::shared::Shared;
 use crate::stats::Stats;
 use crate::sync::{AtomicBool, JoinHandle, Mutex, Ordering};
-use crate::sys::fork;
+use crate::sys::clock::Moment;
 use crate::waiter::Waiter;
-
-/// What the executor, its lanes, handles and workers share.
-pub(crate) struct Shared {
-    pub(crate) gate: Arc<Gate>,
-    pub(crate) crew: usize,
-    /// Whether a worker waits awake.
-    pub(crate) spinning: AtomicBool,
-    generation: fork::Generation,
-}
-
-impl Shared {
-    pub(crate) fn new(gate: Arc<Gate>, crew: usize) -> Self {
-        let generation = fork::Generation::current();
-        Shared { gate, crew, spinning: AtomicBool::new(false), generation }
-    }
-
-    pub(crate) fn as_employer(&self) -> Employer {
-        Employer { executor: std::ptr::from_ref(self).addr(), gate: Arc::as_ptr(&self.gate).addr() }
-    }
-
-    pub(crate) fn is_own_worker(&self) -> bool {
-        context::employer() == Some(self.as_employer())
-    }
-
-    pub(crate) fn was_forked(&self) -> bool {
-        self.generation != fork::Generation::current()
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        if !self.was_forked() {
-            self.gate.change(|state| state.detach(self.crew));
-        }
-    }
-}
 
 /// A fixed set of workers behind a memory budget.
 ///
@@ -211,7 +174,7 @@ impl Executor {
     /// it longer than for a submission.
     pub fn stats(&self) -> Stats {
         let crew = self.shared().crew;
-        self.shared().gate.look(|state| Stats::of(state, crew, Instant::now()))
+        self.shared().gate.look(|state| Stats::of(state, crew, Moment::now()))
     }
 
     /// Accepts nothing from now on. Every submission, also one that waits, is refused with its

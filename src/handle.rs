@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::admission::Ticket;
 use crate::error::JoinError;
-use crate::executor::Shared;
 use crate::job::Outcome;
+use crate::shared::ExecutorId;
 use crate::sync::{self, SPIN_ROUNDS};
 use crate::waiter::Waiter;
 
@@ -40,17 +40,17 @@ pub type Handle<T> = ScopedHandle<'static, T>;
 pub struct ScopedHandle<'scope, T> {
     /// `None` once the outcome is taken.
     job: Option<Arc<dyn Outcome<T> + 'scope>>,
-    shared: Arc<Shared>,
+    executor: ExecutorId,
     ticket: Ticket,
 }
 
 impl<'scope, T> ScopedHandle<'scope, T> {
     pub(crate) fn new(
         job: Arc<dyn Outcome<T> + 'scope>,
-        shared: Arc<Shared>,
+        executor: ExecutorId,
         ticket: Ticket,
     ) -> Self {
-        ScopedHandle { job: Some(job), shared, ticket }
+        ScopedHandle { job: Some(job), executor, ticket }
     }
 
     /// Waits for the job to end.
@@ -67,10 +67,10 @@ impl<'scope, T> ScopedHandle<'scope, T> {
     /// itself holds in a [`Permit`](crate::Permit) never starts: drop the permit first.
     pub fn join(mut self) -> Result<T, JoinError> {
         if !self.is_finished() {
-            if self.shared.is_own_worker() {
+            if self.executor.is_own_worker() {
                 return Err(JoinError::OwnWorker);
             }
-            if self.shared.was_forked() {
+            if self.executor.was_forked() {
                 return Err(JoinError::Forked);
             }
         }
@@ -114,12 +114,14 @@ impl<'scope, T> ScopedHandle<'scope, T> {
     /// that runs sees the wish in its [`Context`](crate::Context) and ends when it likes, with
     /// a value; then, and for a job that has ended, this returns `false`.
     pub fn cancel(&self) -> bool {
-        if self.is_finished() || self.shared.was_forked() {
+        if self.is_finished() || self.executor.was_forked() {
             return false;
         }
         self.job().ask_to_cancel();
         let ticket = self.ticket;
-        self.shared.gate.change(|state| state.cancel(ticket))
+        // Without the executor there is no queue that the job could wait in.
+        let shared = self.executor.find();
+        shared.is_some_and(|shared| shared.gate.change(|state| state.cancel(ticket)))
     }
 
     fn job(&self) -> &Arc<dyn Outcome<T> + 'scope> {
@@ -136,8 +138,8 @@ impl<'scope, T> ScopedHandle<'scope, T> {
         }
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let waiter = Arc::new(Waiter::new());
-        if job.tell_when_finished(Some(Arc::clone(&waiter))) && waiter.sleep(deadline).is_none() {
-            job.tell_when_finished(None);
+        if job.tell_when_finished(Arc::clone(&waiter)) && waiter.sleep(deadline).is_none() {
+            job.tell_nobody();
         }
     }
 

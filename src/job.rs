@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::admission::{Fate, Verdict};
 use crate::crew::Ended;
 use crate::error::{JoinError, Panic};
-use crate::sync::{AtomicBool, Mutex, Ordering};
+use crate::sync::{AtomicBool, AtomicU8, Mutex, Ordering};
 use crate::waiter::Waiter;
 
 /// A job as the gate and the workers know it.
@@ -29,26 +29,37 @@ pub(crate) trait Outcome<T>: Job {
     fn is_finished(&self) -> bool;
     fn take(&self) -> Option<Result<T, JoinError>>;
     /// `false`: it has finished, and nobody will tell the waiter.
-    fn tell_when_finished(&self, waiter: Option<Arc<Waiter>>) -> bool;
+    fn tell_when_finished(&self, waiter: Arc<Waiter>) -> bool;
+    /// Forgets the waiter, unless it was told already.
+    fn tell_nobody(&self);
     /// Nobody will take the outcome: it is dropped as soon as it is there.
     fn abandon(&self);
 }
 
-/// Where a job's parts live. One allocation holds them all, and the closure's memory is used
-/// again for nothing: a cell whose closure has run is empty, so that a reference which outlives
-/// the job (in the context, or on its way through the gate) keeps nothing of the user's alive.
+/// Not ended, and nobody waits for that.
+const OPEN: u8 = 0;
+/// Not ended, and the joiner in the parts is to be told. Set and taken back by the handle.
+const AWAITED: u8 = 1;
+/// The handle is gone. If it went first, the worker drops the outcome.
+const ABANDONED: u8 = 2;
+/// Ended. Set once, by the worker or whoever ended the job without running it; from then on
+/// the outcome is the handle's.
+const FINISHED: u8 = 3;
+
+/// Where a job's parts live, in one allocation. A cell whose job has ended and whose outcome
+/// was taken or abandoned is empty, so that a reference which outlives the job (in a context,
+/// or on its way through the gate) keeps nothing of the user's alive.
 pub(crate) struct Cell<F, T> {
+    /// Worker and handle each announce what they do with one exchange, and whoever comes
+    /// second sees the other's announcement: an outcome is dropped by exactly one of them.
+    state: AtomicU8,
     cancel: AtomicBool,
-    /// Mirrors `parts.finished`, for those who look without the lock.
-    finished: AtomicBool,
     parts: Mutex<Parts<F, T>>,
 }
 
 struct Parts<F, T> {
     work: Option<F>,
     outcome: Option<Result<T, JoinError>>,
-    finished: bool,
-    abandoned: bool,
     joiner: Option<Arc<Waiter>>,
 }
 
@@ -59,15 +70,9 @@ where
 {
     pub(crate) fn new(work: F) -> Self {
         Cell {
+            state: AtomicU8::new(OPEN),
             cancel: AtomicBool::new(false),
-            finished: AtomicBool::new(false),
-            parts: Mutex::new(Parts {
-                work: Some(work),
-                outcome: None,
-                finished: false,
-                abandoned: false,
-                joiner: None,
-            }),
+            parts: Mutex::new(Parts { work: Some(work), outcome: None, joiner: None }),
         }
     }
 
@@ -78,12 +83,10 @@ where
 
     /// Stores the outcome, or drops it if nobody will take it.
     fn keep(&self, outcome: Result<T, JoinError>) {
-        let mut parts = self.parts.lock();
-        if parts.abandoned {
-            drop(parts);
+        if self.state.load(Ordering::Acquire) == ABANDONED {
             drop_quietly(outcome);
         } else {
-            parts.outcome = Some(outcome);
+            self.parts.lock().outcome = Some(outcome);
         }
     }
 }
@@ -113,18 +116,20 @@ where
     }
 
     fn complete(&self) {
-        let mut parts = self.parts.lock();
-        parts.finished = true;
-        self.finished.store(true, Ordering::Release);
-        let joiner = parts.joiner.take();
-        // A handle that was dropped since `run` kept the outcome has left it to us.
-        let nobody_takes = if parts.abandoned { parts.outcome.take() } else { None };
-        drop(parts);
-        if let Some(outcome) = nobody_takes {
-            drop_quietly(outcome);
-        }
-        if let Some(joiner) = joiner {
-            joiner.tell(Verdict::Go);
+        // Release: whoever sees the end sees the outcome. Acquire: the joiner is seen here.
+        match self.state.swap(FINISHED, Ordering::AcqRel) {
+            AWAITED => {
+                let joiner = self.parts.lock().joiner.take();
+                if let Some(joiner) = joiner {
+                    joiner.tell(Verdict::Go);
+                }
+            }
+            ABANDONED => {
+                // Kept, if the handle went between `keep` and here.
+                let outcome = self.parts.lock().outcome.take();
+                drop_quietly(outcome);
+            }
+            _ => {}
         }
     }
 
@@ -159,28 +164,28 @@ where
     T: Send,
 {
     fn is_finished(&self) -> bool {
-        self.finished.load(Ordering::Acquire)
+        self.state.load(Ordering::Acquire) == FINISHED
     }
 
     fn take(&self) -> Option<Result<T, JoinError>> {
-        let mut parts = self.parts.lock();
-        if parts.finished { parts.outcome.take() } else { None }
+        if self.is_finished() { self.parts.lock().outcome.take() } else { None }
     }
 
-    fn tell_when_finished(&self, waiter: Option<Arc<Waiter>>) -> bool {
-        let mut parts = self.parts.lock();
-        parts.joiner = waiter;
-        !parts.finished
+    fn tell_when_finished(&self, waiter: Arc<Waiter>) -> bool {
+        self.parts.lock().joiner = Some(waiter);
+        self.state.compare_exchange(OPEN, AWAITED, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    fn tell_nobody(&self) {
+        // On failure the worker was faster; it takes the joiner out itself.
+        let _ = self.state.compare_exchange(AWAITED, OPEN, Ordering::AcqRel, Ordering::Acquire);
     }
 
     fn abandon(&self) {
-        let mut parts = self.parts.lock();
-        parts.abandoned = true;
-        // An outcome that is not shown yet is the worker's to drop, before it goes on: a scope
-        // may end as soon as the worker has shown it.
-        let outcome = if parts.finished { parts.outcome.take() } else { None };
-        drop(parts);
-        drop(outcome);
+        if self.state.swap(ABANDONED, Ordering::AcqRel) == FINISHED {
+            let outcome = self.parts.lock().outcome.take();
+            drop(outcome);
+        }
     }
 }
 

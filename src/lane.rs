@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use crate::admission::{LaneId, Offer, Refusal, Ticket, Verdict};
 use crate::cost::Cost;
 use crate::error::{Refused, SubmitError};
-use crate::executor::Shared;
 use crate::handle::Handle;
 use crate::job::{Cell, Job, Outcome};
 use crate::map::Map;
 use crate::scope::{self, Scope};
+use crate::shared::Shared;
+use crate::sys::clock::Moment;
 use crate::waiter::Waiter;
 
 /// One bounded submission queue of an executor.
@@ -240,7 +241,7 @@ impl Lane {
         match self.enter(patience, cost, queued) {
             Ok(ticket) => {
                 let outcome: Arc<dyn Outcome<T>> = job;
-                Ok(Handle::new(outcome, Arc::clone(&self.shared), ticket))
+                Ok(Handle::new(outcome, self.shared.id(), ticket))
             }
             Err(reason) => Err(SubmitError { reason, work: job.take_back() }),
         }
@@ -256,7 +257,7 @@ impl Lane {
         if self.shared.was_forked() {
             return Err(Refused::Forked);
         }
-        let since = Instant::now();
+        let since = Moment::now();
         let mut waiter = None;
         let offer = self.shared.gate.change(|state| {
             let offer = state.offer(self.id(), cost, since, job);

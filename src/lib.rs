@@ -9,6 +9,7 @@ mod executor;
 mod handle;
 mod lane;
 mod map;
+pub mod preset;
 mod scope;
 mod stats;
 
@@ -19,6 +20,7 @@ mod job;
 mod ledger;
 mod line;
 mod queue;
+mod shared;
 mod sync;
 mod sys;
 mod waiter;

@@ -1,12 +1,12 @@
 //! One lane's line: the jobs inside its bounds, and behind them those that stand outside.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use crate::cost::Cost;
 use crate::error::Limit;
 use crate::line::Line;
 use crate::stats::Counts;
+use crate::sys::clock::Moment;
 
 /// A waiting job.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(crate) struct Entry<J, W> {
     pub(crate) cost: Cost,
     /// Working and input bytes: what it is charged when it is admitted.
     pub(crate) bytes: u64,
-    pub(crate) since: Instant,
+    pub(crate) since: Moment,
     /// Whom to tell when a job that stands outside gets its place.
     pub(crate) submitter: Option<W>,
 }

@@ -203,7 +203,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         match self.lane.enter(patience, cost, erase_lifetime(job)) {
             Ok(ticket) => {
                 let outcome: Arc<dyn Outcome<T> + 'scope> = cell;
-                Ok(ScopedHandle::new(outcome, Arc::clone(shared), ticket))
+                Ok(ScopedHandle::new(outcome, shared.id(), ticket))
             }
             Err(reason) => {
                 let work = cell.take_back();

@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::cost::Bytes;
 use crate::gate::State;
 use crate::ledger::Ledger;
+use crate::sys::clock::Moment;
 
 /// What became of the jobs of a lane, or of all lanes, since the executor was built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -140,7 +141,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    pub(crate) fn of(state: &State, crew: usize, now: Instant) -> Stats {
+    pub(crate) fn of(state: &State, crew: usize, now: Moment) -> Stats {
         let ledger = *state.ledger();
         let permits = state.permits();
         let others_bytes = ledger.held_bytes - permits.bytes;
@@ -169,7 +170,7 @@ impl Stats {
         }
         for lane in crew.lanes() {
             let head = lane.head().map(|(_, entry)| entry);
-            let oldest_wait = head.map(|entry| now.saturating_duration_since(entry.since));
+            let oldest_wait = head.map(|entry| now.since(entry.since));
             stats.oldest_wait = stats.oldest_wait.max(oldest_wait);
             stats.lanes.push(LaneStats {
                 name: Arc::clone(&lane.name),

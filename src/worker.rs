@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use crate::context;
 use crate::crew::{Done, Grant};
-use crate::executor::Shared;
 use crate::job::Job;
+use crate::shared::Shared;
 use crate::sync::Ordering;
+use crate::sys::clock::Moment;
 use crate::waiter::Waiter;
 
 /// Fetches jobs and runs them until the executor is closed and nothing is left.
@@ -16,7 +17,7 @@ pub(crate) fn run(shared: Arc<Shared>) {
     let mut next = None;
     // ADMIT
     while let Some(Grant { job, lane, bytes, since }) = next.or_else(|| fetch(&shared, &bench)) {
-        let waited = since.elapsed();
+        let waited = Moment::now().since(since);
         // RUN
         let (job, ended) = context::run(job);
         // RELEASE, and fetch what that made room for. The closure is gone already (I4).

@@ -1,4 +1,5 @@
 //! Everything that asks the operating system, and with it all code that differs by system.
 #![allow(unsafe_code)]
 
+pub(crate) mod clock;
 pub(crate) mod fork;
