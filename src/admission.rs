@@ -235,7 +235,10 @@ impl<J, W> Admission<J, W> {
         let seq = self.take_seq();
         let crew = self.crews[at.crew].as_mut().expect("checked above");
         crew.enter(at.lane, seq, cost, bytes, since, job);
-        self.settle();
+        // The end of a line is no news to anybody but a free worker.
+        if crew.has_free_worker() {
+            self.settle();
+        }
         let ticket = Ticket { at, seq };
         // It joined last, so it still stands outside exactly if it is the last one there.
         if self.crew(at.crew).lane(at.lane).outside.last_seq() == Some(seq) {
@@ -317,11 +320,13 @@ impl<J, W> Admission<J, W> {
         Some(grant)
     }
 
-    /// A worker's job has ended: its bytes return, once (I3), and the worker is free.
-    pub(crate) fn finish(&mut self, crew: usize, done: Done) {
+    /// A worker's job has ended: its bytes return, once (I3), and the worker is free, and gets
+    /// the next job if there is one for it.
+    pub(crate) fn finish(&mut self, crew: usize, done: Done) -> Option<Grant<J>> {
         self.ledger.release(done.bytes);
         self.crew_mut(crew).finish(done);
         self.settle();
+        self.take(crew)
     }
 
     /// A free worker found nothing and lies down; it is told when there is work, or an end.
@@ -457,8 +462,9 @@ impl<J, W> Admission<J, W> {
                 Claim::Head { at, bytes } if self.ledger.fits(bytes) => {
                     self.ledger.hold(bytes);
                     let crew = self.crews[at.crew].as_mut().expect("it has a claim");
-                    let submitter = crew.admit_head(at.lane);
-                    self.effects.told.extend(submitter.map(|waiter| (waiter, Verdict::Go)));
+                    if let Some(submitter) = crew.admit_head(at.lane) {
+                        self.effects.told.push((submitter, Verdict::Go));
+                    }
                     self.let_in(at);
                 }
                 // Strict order (I2). The oldest does not fit, and whoever is behind it waits,
@@ -480,7 +486,10 @@ impl<J, W> Admission<J, W> {
             oldest = Some((seq, Claim::Acquirer { bytes: acquirer.bytes }));
         }
         for (id, crew) in self.crews.iter_mut().enumerate() {
-            let Some(crew) = crew.as_mut().filter(|crew| crew.has_free_worker()) else { continue };
+            let Some(crew) = crew else { continue };
+            if !crew.has_free_worker() {
+                continue;
+            }
             let Some((seq, lane, bytes)) = crew.oldest_head() else { continue };
             if oldest.is_none_or(|(other, _)| seq < other) {
                 oldest = Some((seq, Claim::Head { at: LaneId { crew: id, lane }, bytes }));

@@ -32,10 +32,12 @@ pub(crate) fn work_for(employer: Employer) {
 
 /// Runs a job with itself as the thread's context.
 pub(crate) fn run(job: Arc<dyn Job>) -> (Arc<dyn Job>, Ended) {
-    RUNNING.set(Some(job));
-    // The borrow is shared, so that the job may borrow too.
-    let ended = RUNNING.with_borrow(|job| job.as_ref().expect("set above").run());
-    (RUNNING.take().expect("set above"), ended)
+    RUNNING.with(|running| {
+        running.replace(Some(job));
+        // The borrow is shared, so that the job may borrow too.
+        let ended = running.borrow().as_ref().expect("put there above").run();
+        (running.take().expect("put there above"), ended)
+    })
 }
 
 /// The job that runs on the current thread, as it sees itself.

@@ -44,7 +44,7 @@ pub(crate) struct Crew<J, W> {
     lanes: Vec<Queue<J, W>>,
     /// The lanes that have a waiting job, by the age of their head. An entry may be older than
     /// the head it stands for, never younger; it is corrected when it comes to the top. So a
-    /// job costs O(log lanes), and O(1) where there is one lane.
+    /// job costs O(log lanes). Not used where there is one lane.
     heads: BinaryHeap<Reverse<(u64, usize)>>,
     /// Lanes whose first job outside has room in the lane, but not in the executor's limit of
     /// waiting bytes, by age: that limit too is given out in order. Entries of jobs that have
@@ -165,7 +165,7 @@ impl<J, W> Crew<J, W> {
             self.lanes[lane].outside.push(seq, entry);
             self.note_if_crowded(lane);
         }
-        if !self.lanes[lane].listed {
+        if !self.lanes[lane].listed && self.lanes.len() > 1 {
             self.lanes[lane].listed = true;
             self.heads.push(Reverse((seq, lane)));
         }
@@ -173,6 +173,9 @@ impl<J, W> Crew<J, W> {
 
     /// The oldest waiting job of all lanes: its number, its lane and its bytes.
     pub(crate) fn oldest_head(&mut self) -> Option<(u64, usize, u64)> {
+        if let [lane] = &self.lanes[..] {
+            return lane.head().map(|(seq, entry)| (seq, 0, entry.bytes));
+        }
         loop {
             let mut top = self.heads.peek_mut()?;
             let Reverse((seq, lane)) = *top;
@@ -201,13 +204,9 @@ impl<J, W> Crew<J, W> {
         };
         queue.running_jobs += 1;
         queue.running_bytes += entry.bytes;
-        self.ready.push_back(Grant {
-            job: entry.job,
-            lane,
-            bytes: entry.bytes,
-            since: entry.since,
-        });
-        entry.submitter
+        let Entry { job, bytes, since, submitter, .. } = entry;
+        self.ready.push_back(Grant { job, lane, bytes, since });
+        submitter
     }
 
     /// Takes a job out of the queue. Its bytes, and the crew's count of waiting jobs, stay
@@ -228,7 +227,11 @@ impl<J, W> Crew<J, W> {
     }
 
     /// Gives places that became free to those outside, in order.
+    #[inline]
     pub(crate) fn let_in(&mut self, lane: usize, mut tell: impl FnMut(W)) {
+        if self.lanes[lane].outside.is_empty() && self.crowded.is_empty() {
+            return;
+        }
         self.let_in_one_lane(lane, &mut tell);
         // The waiting bytes may have room now for lanes that lacked only that.
         while let Some((seq, lane)) = self.first_crowded() {
@@ -240,6 +243,7 @@ impl<J, W> Crew<J, W> {
         }
     }
 
+    #[inline]
     fn let_in_one_lane(&mut self, lane: usize, tell: &mut impl FnMut(W)) {
         while let Some((seq, entry)) = self.lanes[lane].outside.front() {
             let input_bytes = entry.cost.input_bytes();
@@ -342,7 +346,11 @@ impl<J, W> Crew<J, W> {
     /// While one that was told is on its way nobody else is: it will take a job and, finding
     /// more, call the next. So a job costs one wake at most, and a burst of short jobs that one
     /// worker can keep up with costs one in all.
+    #[inline]
     pub(crate) fn rouse(&mut self, told: &mut Vec<(W, Verdict)>) {
+        if self.ready.is_empty() && !self.closed {
+            return;
+        }
         if self.is_over() {
             self.told_workers += self.benched.len();
             told.extend(self.benched.drain(..).map(|worker| (worker, Verdict::Go)));

@@ -49,6 +49,7 @@ impl<T> Line<T> {
         self.places[at].1.as_mut()
     }
 
+    #[inline]
     pub(crate) fn pop(&mut self) -> Option<(u64, T)> {
         let (seq, item) = self.places.pop_front()?;
         self.len -= 1;
@@ -82,7 +83,8 @@ impl<T> Line<T> {
     }
 
     fn drop_empty_front(&mut self) {
-        while self.places.front().is_some_and(|(_, item)| item.is_none()) {
+        // Without empty places, which is the rule, there is nothing to look for.
+        while self.places.len() > self.len && self.places[0].1.is_none() {
             self.places.pop_front();
         }
     }

@@ -21,10 +21,9 @@ pub(crate) fn run(shared: Arc<Shared>) {
         // RUN
         let (job, ended) = context::run(job);
         // RELEASE, and fetch what that made room for. The closure is gone already (I4).
-        next = shared.gate.change(|state| {
-            state.finish(shared.crew, Done { lane, bytes, ended, waited });
-            state.take(shared.crew)
-        });
+        next = shared
+            .gate
+            .change(|state| state.finish(shared.crew, Done { lane, bytes, ended, waited }));
         // COMPLETE
         job.complete();
     }
