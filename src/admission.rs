@@ -12,6 +12,7 @@
 use crate::cost::Cost;
 use crate::crew::{Crew, Done, Grant};
 use crate::error::Limit;
+use crate::intake::{Arrival, CrewRoom, Intake};
 use crate::ledger::Ledger;
 use crate::line::Line;
 use crate::sys::clock::Moment;
@@ -219,6 +220,38 @@ impl<J, W> Admission<J, W> {
 
     // A job's way in.
 
+    /// Learns of the jobs that were taken in on credit.
+    pub(crate) fn receive(&mut self, intake: &mut Intake<J>) {
+        if intake.arrivals.is_empty() {
+            return;
+        }
+        let first = intake.next_seq - intake.arrivals.len() as u64;
+        for (seq, arrival) in (first..).zip(intake.arrivals.drain(..)) {
+            let Arrival { at, cost, bytes, since, job } = arrival;
+            let crew = self.crews[at.crew].as_mut().expect("its submitter names it");
+            crew.enter(at.lane, seq, cost, bytes, since, job);
+            debug_assert!(crew.lane(at.lane).outside.is_empty(), "credit is never above the room");
+        }
+        self.next_seq = intake.next_seq;
+        self.settle();
+    }
+
+    /// Grants new credit to a lane, and tells the intake what else it goes by.
+    pub(crate) fn give_credit(&self, intake: &mut Intake<J>, lane: Option<LaneId>) {
+        intake.next_seq = self.next_seq;
+        intake.admissible_bytes = self.ledger.admissible_bytes();
+        intake.crews.resize_with(self.crews.len(), CrewRoom::default);
+        for (crew, room) in self.crews.iter().zip(&mut intake.crews) {
+            match crew {
+                Some(crew) => crew.give_credit(room),
+                None => *room = CrewRoom::default(),
+            }
+        }
+        if let Some(at) = lane {
+            intake.crews[at.crew].lanes[at.lane] = self.crew(at.crew).lane_room(at.lane);
+        }
+    }
+
     /// Puts a job at the end of its lane and admits whoever may go.
     pub(crate) fn offer(&mut self, at: LaneId, cost: Cost, since: Moment, job: J) -> Offer {
         if self.crew(at.crew).is_closed() {
@@ -306,6 +339,16 @@ impl<J, W> Admission<J, W> {
 
     // A worker's round.
 
+    /// Whether an admitted job waits to be fetched.
+    pub(crate) fn has_ready(&self) -> bool {
+        self.crews.iter().flatten().any(Crew::has_ready)
+    }
+
+    /// Whether a worker of the crew should look into the intake.
+    pub(crate) fn wants_arrivals(&self, crew: usize) -> bool {
+        self.crew(crew).has_free_worker()
+    }
+
     /// A worker has started and is free.
     pub(crate) fn start_worker(&mut self, crew: usize) {
         self.crew_mut(crew).start_worker();
@@ -334,6 +377,11 @@ impl<J, W> Admission<J, W> {
         let crew = self.crews[crew].as_mut().expect("its worker names it");
         crew.bench(worker);
         crew.rouse(&mut self.effects.told);
+    }
+
+    /// A free worker found nothing and looks again soon, as if it had been told to.
+    pub(crate) fn stay_awake(&mut self, crew: usize) {
+        self.crew_mut(crew).stay_awake();
     }
 
     /// A worker that was told has come.
@@ -533,7 +581,8 @@ impl<J, W> Admission<J, W> {
     }
 
     fn take_seq(&mut self) -> u64 {
+        let seq = self.next_seq;
         self.next_seq += 1;
-        self.next_seq
+        seq
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::admission::Verdict;
 use crate::cost::Cost;
 use crate::error::Limit;
+use crate::intake::{CrewRoom, Room};
 use crate::line::Line;
 use crate::queue::{Entry, Queue};
 use crate::sys::clock::Moment;
@@ -129,6 +130,10 @@ impl<J, W> Crew<J, W> {
         self.closed
     }
 
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     pub(crate) fn has_free_worker(&self) -> bool {
         self.free_workers > self.ready.len()
     }
@@ -140,6 +145,31 @@ impl<J, W> Crew<J, W> {
 
     pub(crate) fn has_ended(&self) -> bool {
         self.waiting_jobs == 0 && self.workers == 0
+    }
+
+    /// Nobody sleeps who could run a new job, or somebody is on the way to look for one.
+    fn may_give_credit(&self) -> bool {
+        !self.closed && self.workers > 0 && (!self.has_free_worker() || self.told_workers > 0)
+    }
+
+    pub(crate) fn give_credit(&self, room: &mut CrewRoom) {
+        room.is_open = self.may_give_credit();
+        // Those who wait for the executor's bytes come before new ones.
+        let is_crowded = !self.crowded.is_empty();
+        room.input_bytes =
+            if is_crowded { 0 } else { self.waiting_limit_bytes - self.waiting_bytes };
+        room.lanes.resize(self.lanes.len(), Room::default());
+    }
+
+    pub(crate) fn lane_room(&self, lane: usize) -> Room {
+        let queue = &self.lanes[lane];
+        if !queue.outside.is_empty() {
+            return Room::default();
+        }
+        Room {
+            jobs: queue.limit_jobs - queue.inside.len(),
+            input_bytes: queue.limit_input_bytes - queue.inside_bytes,
+        }
     }
 
     // A job's way through its lane.
@@ -335,6 +365,10 @@ impl<J, W> Crew<J, W> {
 
     pub(crate) fn bench(&mut self, worker: W) {
         self.benched.push(worker);
+    }
+
+    pub(crate) fn stay_awake(&mut self) {
+        self.told_workers += 1;
     }
 
     pub(crate) fn arrive(&mut self) {

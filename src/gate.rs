@@ -1,40 +1,125 @@
-//! The lock around the admission state, and what has to happen outside of it.
+//! The locks around the admission state, and what has to happen outside of them.
 
 use std::sync::Arc;
 
-use crate::admission::{Admission, Effects, Gone};
+use crate::admission::{Admission, Effects, Gone, LaneId, Ticket};
+use crate::cost::Cost;
+use crate::crew::{Done, Grant};
+use crate::intake::Intake;
 use crate::job::Job;
-use crate::sync::Mutex;
+use crate::sync::{AtomicBool, Mutex, Ordering};
+use crate::sys::clock::Moment;
 use crate::waiter::Waiter;
 
 pub(crate) type State = Admission<Arc<dyn Job>, Arc<Waiter>>;
 
-/// One per budget. Every change to who waits, runs or holds bytes is made under its lock, and
+/// One per budget. Every change to who waits, runs or holds bytes is made under its locks, and
 /// nothing of the user's is run, woken or dropped there (I7).
+///
+/// There are two, taken in this order: `state`, for everything, and `intake`, for new jobs.
+/// Producers of busy executors need only the second, and workers with a backlog only the
+/// first. Each is on cache lines of its own, away from the other's.
 pub(crate) struct Gate {
-    state: Mutex<State>,
+    state: Apart<Mutex<State>>,
+    intake: Apart<Mutex<Intake<Arc<dyn Job>>>>,
+    /// There may be something to fetch: for workers that look without a lock.
+    news: Apart<AtomicBool>,
 }
+
+#[repr(align(128))]
+struct Apart<T>(T);
 
 impl Gate {
     pub(crate) fn new(capacity_bytes: u64, reserve_bytes: u64) -> Self {
-        Gate { state: Mutex::new(Admission::new(capacity_bytes, reserve_bytes)) }
+        Gate {
+            state: Apart(Mutex::new(Admission::new(capacity_bytes, reserve_bytes))),
+            intake: Apart(Mutex::new(Intake::new())),
+            news: Apart(AtomicBool::new(false)),
+        }
+    }
+
+    /// Takes a job in on credit, or gives it back: then it has to be offered to the state.
+    pub(crate) fn accept(
+        &self,
+        at: LaneId,
+        cost: Cost,
+        since: Moment,
+        job: Arc<dyn Job>,
+    ) -> Result<Ticket, Arc<dyn Job>> {
+        let mut intake = self.intake.0.lock();
+        let ticket = intake.accept(at, cost, since, job)?;
+        let is_first = intake.arrivals.len() == 1;
+        drop(intake);
+        if is_first {
+            self.news.0.store(true, Ordering::Release);
+        }
+        Ok(ticket)
     }
 
     /// Makes a change, then wakes and ends whom it concerns.
     pub(crate) fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
-        let mut state = self.state.lock();
+        self.change_lane(None, change)
+    }
+
+    /// The same for a change that a lane's new job comes with, which may earn the lane credit.
+    pub(crate) fn change_lane<R>(
+        &self,
+        lane: Option<LaneId>,
+        change: impl FnOnce(&mut State) -> R,
+    ) -> R {
+        let mut state = self.state.0.lock();
+        let mut intake = self.intake.0.lock();
+        state.receive(&mut intake);
         let result = change(&mut state);
+        state.give_credit(&mut intake, lane);
+        if state.has_ready() {
+            self.news.0.store(true, Ordering::Release);
+        }
+        drop(intake);
+        self.leave(state);
+        result
+    }
+
+    /// Ends a worker's job, and gives it the next one if there is one for it.
+    pub(crate) fn finish(&self, crew: usize, done: Done) -> Option<Grant<Arc<dyn Job>>> {
+        let mut state = self.state.0.lock();
+        let mut grant = state.finish(crew, done);
+        // Whoever waits in the state came before the arrivals, so a worker that was given a job
+        // need not look at them.
+        if state.wants_arrivals(crew) {
+            let mut intake = self.intake.0.lock();
+            state.receive(&mut intake);
+            if grant.is_none() {
+                grant = state.take(crew);
+            }
+            state.give_credit(&mut intake, None);
+        }
+        self.leave(state);
+        grant
+    }
+
+    fn leave(&self, mut state: impl std::ops::DerefMut<Target = State>) {
         if state.has_effects() {
             let effects = state.take_effects();
             drop(state);
             self.carry_out(effects);
         }
-        result
     }
 
-    /// Looks without changing anything.
+    /// Looks at the state, with all jobs that were taken in on credit.
     pub(crate) fn look<R>(&self, look: impl FnOnce(&State) -> R) -> R {
-        look(&self.state.lock())
+        self.change(|state| look(state))
+    }
+
+    /// Whether a free worker may find something that was not there when it last looked.
+    pub(crate) fn has_news(&self) -> bool {
+        self.news.0.load(Ordering::Acquire)
+    }
+
+    /// To be called within a change, by a worker that takes what there is: both locks are held,
+    /// so that what is forgotten is what it sees.
+    pub(crate) fn forget_news(&self) {
+        self.news.0.store(false, Ordering::Relaxed);
     }
 
     fn carry_out(&self, effects: Effects<Arc<dyn Job>, Arc<Waiter>>) {

@@ -258,8 +258,12 @@ impl Lane {
             return Err(Refused::Forked);
         }
         let since = Moment::now();
+        let job = match self.shared.gate.accept(self.id(), cost, since, job) {
+            Ok(ticket) => return Ok(ticket),
+            Err(job) => job,
+        };
         let mut waiter = None;
-        let offer = self.shared.gate.change(|state| {
+        let offer = self.shared.gate.change_lane(Some(self.id()), |state| {
             let offer = state.offer(self.id(), cost, since, job);
             let Offer::Outside(ticket) = offer else { return Ok(offer) };
             match patience {

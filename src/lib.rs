@@ -16,6 +16,7 @@ mod stats;
 mod admission;
 mod crew;
 mod gate;
+mod intake;
 mod job;
 mod ledger;
 mod line;

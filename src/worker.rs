@@ -6,7 +6,7 @@ use crate::context;
 use crate::crew::{Done, Grant};
 use crate::job::Job;
 use crate::shared::Shared;
-use crate::sync::Ordering;
+use crate::sync::{self, Ordering, SPIN_ROUNDS};
 use crate::sys::clock::Moment;
 use crate::waiter::Waiter;
 
@@ -21,51 +21,72 @@ pub(crate) fn run(shared: Arc<Shared>) {
         // RUN
         let (job, ended) = context::run(job);
         // RELEASE, and fetch what that made room for. The closure is gone already (I4).
-        next = shared
-            .gate
-            .change(|state| state.finish(shared.crew, Done { lane, bytes, ended, waited }));
+        next = shared.gate.finish(shared.crew, Done { lane, bytes, ended, waited });
         // COMPLETE
         job.complete();
     }
 }
 
+/// What a worker does that found no job.
+enum Rest {
+    /// Looks again soon, awake.
+    Awake,
+    /// Lies down until it is told.
+    Benched,
+    /// Leaves: there will be no more jobs.
+    Over,
+}
+
 /// Waits for an admitted job. `None` when there will be none.
 fn fetch(shared: &Shared, bench: &Arc<Waiter>) -> Option<Grant<Arc<dyn Job>>> {
     let mut was_told = false;
+    let mut was_awake = false;
     loop {
-        let mut is_over = false;
+        let mut rest = Rest::Over;
         let grant = shared.gate.change(|state| {
-            if std::mem::take(&mut was_told) {
+            if was_told {
                 state.arrive(shared.crew);
             }
+            shared.gate.forget_news();
             let grant = state.take(shared.crew);
-            if grant.is_none() {
-                is_over = state.may_leave(shared.crew);
-                if !is_over {
+            if grant.is_none() && !state.may_leave(shared.crew) {
+                // The first to find nothing stays awake for a moment. Work that comes in quick
+                // succession then needs no system call to be run, and no more than one
+                // processor is kept busy with waiting.
+                if !was_awake && !shared.spinning.swap(true, Ordering::Relaxed) {
+                    state.stay_awake(shared.crew);
+                    rest = Rest::Awake;
+                } else {
                     bench.reset();
                     state.bench(shared.crew, Arc::clone(bench));
+                    rest = Rest::Benched;
                 }
             }
             grant
         });
-        if grant.is_some() || is_over {
-            return grant;
+        match (grant, rest) {
+            (Some(grant), _) => return Some(grant),
+            (None, Rest::Over) => return None,
+            (None, Rest::Awake) => {
+                watch(shared);
+                shared.spinning.store(false, Ordering::Relaxed);
+                was_awake = true;
+            }
+            (None, Rest::Benched) => {
+                while bench.sleep(None).is_none() {}
+                was_awake = false;
+            }
         }
-        rest(shared, bench);
         was_told = true;
     }
 }
 
-/// Lies on the bench until told. The first to lie down stays awake for a moment: work that
-/// comes in quick succession then finds a worker without a system call, and no more than one
-/// processor is kept busy with waiting.
-fn rest(shared: &Shared, bench: &Waiter) {
-    if !shared.spinning.swap(true, Ordering::Relaxed) {
-        let told = bench.spin();
-        shared.spinning.store(false, Ordering::Relaxed);
-        if told.is_some() {
+/// Waits for news, awake, about as long as it takes to fall asleep and be woken.
+fn watch(shared: &Shared) {
+    for round in 0..SPIN_ROUNDS {
+        if shared.gate.has_news() {
             return;
         }
+        sync::spin(round);
     }
-    while bench.sleep(None).is_none() {}
 }
