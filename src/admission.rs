@@ -227,9 +227,9 @@ impl<J, W> Admission<J, W> {
         }
         let first = intake.next_seq - intake.arrivals.len() as u64;
         for (seq, arrival) in (first..).zip(intake.arrivals.drain(..)) {
-            let Arrival { at, cost, bytes, since, job } = arrival;
+            let Arrival { at, input_bytes, bytes, since, job } = arrival;
             let crew = self.crews[at.crew].as_mut().expect("its submitter names it");
-            crew.enter(at.lane, seq, cost, bytes, since, job);
+            crew.enter(at.lane, seq, input_bytes, bytes, since, job);
             debug_assert!(crew.lane(at.lane).outside.is_empty(), "credit is never above the room");
         }
         self.next_seq = intake.next_seq;
@@ -267,7 +267,7 @@ impl<J, W> Admission<J, W> {
         };
         let seq = self.take_seq();
         let crew = self.crews[at.crew].as_mut().expect("checked above");
-        crew.enter(at.lane, seq, cost, bytes, since, job);
+        crew.enter(at.lane, seq, cost.input_bytes(), bytes, since, job);
         // The end of a line is no news to anybody but a free worker.
         if crew.has_free_worker() {
             self.settle();
@@ -368,8 +368,11 @@ impl<J, W> Admission<J, W> {
     pub(crate) fn finish(&mut self, crew: usize, done: Done) -> Option<Grant<J>> {
         self.ledger.release(done.bytes);
         self.crew_mut(crew).finish(done);
-        self.settle();
-        self.take(crew)
+        // A worker that is here takes what is ready, or else what is admitted first.
+        let ready = self.take(crew);
+        let taker = if ready.is_none() { Some(crew) } else { None };
+        let admitted = self.settle_for(taker);
+        ready.or(admitted)
     }
 
     /// A free worker found nothing and lies down; it is told when there is work, or an end.
@@ -498,6 +501,13 @@ impl<J, W> Admission<J, W> {
 
     /// Admits, oldest first, everybody who may go now.
     fn settle(&mut self) {
+        self.settle_for(None);
+    }
+
+    /// The same, and hands the first job of the taker's crew straight to the taker, a free
+    /// worker.
+    fn settle_for(&mut self, mut taker: Option<usize>) -> Option<Grant<J>> {
+        let mut taken = None;
         while let Some(claim) = self.oldest_claim() {
             match claim {
                 Claim::Acquirer { bytes } if self.ledger.fits(bytes) => {
@@ -510,7 +520,14 @@ impl<J, W> Admission<J, W> {
                 Claim::Head { at, bytes } if self.ledger.fits(bytes) => {
                     self.ledger.hold(bytes);
                     let crew = self.crews[at.crew].as_mut().expect("it has a claim");
-                    if let Some(submitter) = crew.admit_head(at.lane) {
+                    let (grant, submitter) = crew.admit_head(at.lane);
+                    if taker == Some(at.crew) {
+                        taker = None;
+                        taken = Some(crew.give(grant));
+                    } else {
+                        crew.make_ready(grant);
+                    }
+                    if let Some(submitter) = submitter {
                         self.effects.told.push((submitter, Verdict::Go));
                     }
                     self.let_in(at);
@@ -524,6 +541,7 @@ impl<J, W> Admission<J, W> {
         for crew in self.crews.iter_mut().flatten() {
             crew.rouse(&mut self.effects.told);
         }
+        taken
     }
 
     /// The oldest of the first in all lines. A lane whose crew has no free worker makes no
@@ -566,7 +584,7 @@ impl<J, W> Admission<J, W> {
             for (lane, entry) in crew.evict_inside(admissible_bytes) {
                 let fate = Fate::NeverFits { needed_bytes: entry.bytes, admissible_bytes };
                 let at = LaneId { crew: id, lane };
-                let place = Place { at, input_bytes: entry.cost.input_bytes() };
+                let place = Place { at, input_bytes: entry.input_bytes };
                 effects.gone.push(Gone { job: entry.job, fate, place });
             }
             for entry in crew.evict_outside(admissible_bytes) {

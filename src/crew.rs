@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::admission::Verdict;
-use crate::cost::Cost;
 use crate::error::Limit;
 use crate::intake::{CrewRoom, Room};
 use crate::line::Line;
@@ -178,17 +177,16 @@ impl<J, W> Crew<J, W> {
         &mut self,
         lane: usize,
         seq: u64,
-        cost: Cost,
+        input_bytes: u64,
         bytes: u64,
         since: Moment,
         job: J,
     ) {
-        let input_bytes = cost.input_bytes();
         let queue = &self.lanes[lane];
         let has_place = queue.outside.is_empty()
             && queue.has_room(input_bytes)
             && self.has_waiting_room(input_bytes, (seq, lane));
-        let entry = Entry { job, cost, bytes, since, submitter: None };
+        let entry = Entry { job, input_bytes, bytes, since, submitter: None };
         if has_place {
             self.put_inside(lane, seq, entry);
         } else {
@@ -220,14 +218,15 @@ impl<J, W> Crew<J, W> {
         }
     }
 
-    /// Moves a lane's head to the workers. Gives back the submitter that may still wait for it.
-    pub(crate) fn admit_head(&mut self, lane: usize) -> Option<W> {
+    /// Takes a lane's head out to run. Comes with the submitter that may still wait for it.
+    #[inline]
+    pub(crate) fn admit_head(&mut self, lane: usize) -> (Grant<J>, Option<W>) {
         let queue = &mut self.lanes[lane];
         let entry = match queue.inside.pop() {
             Some((_, entry)) => {
-                queue.inside_bytes -= entry.cost.input_bytes();
+                queue.inside_bytes -= entry.input_bytes;
                 self.waiting_jobs -= 1;
-                self.waiting_bytes -= entry.cost.input_bytes();
+                self.waiting_bytes -= entry.input_bytes;
                 entry
             }
             None => queue.outside.pop().expect("the lane has a head").1,
@@ -235,15 +234,14 @@ impl<J, W> Crew<J, W> {
         queue.running_jobs += 1;
         queue.running_bytes += entry.bytes;
         let Entry { job, bytes, since, submitter, .. } = entry;
-        self.ready.push_back(Grant { job, lane, bytes, since });
-        submitter
+        (Grant { job, lane, bytes, since }, submitter)
     }
 
     /// Takes a job out of the queue. Its bytes, and the crew's count of waiting jobs, stay
     /// until [`left`](Crew::left).
     pub(crate) fn leave_queue(&mut self, lane: usize, seq: u64) -> Option<(J, u64)> {
         let entry = self.lanes[lane].inside.remove(seq)?;
-        Some((entry.job, entry.cost.input_bytes()))
+        Some((entry.job, entry.input_bytes))
     }
 
     pub(crate) fn left(&mut self, lane: usize, input_bytes: u64) {
@@ -266,7 +264,7 @@ impl<J, W> Crew<J, W> {
         // The waiting bytes may have room now for lanes that lacked only that.
         while let Some((seq, lane)) = self.first_crowded() {
             let (_, first) = self.lanes[lane].outside.front().expect("it is crowded");
-            if !self.has_waiting_room(first.cost.input_bytes(), (seq, lane)) {
+            if !self.has_waiting_room(first.input_bytes, (seq, lane)) {
                 break;
             }
             self.let_in_one_lane(lane, &mut tell);
@@ -276,7 +274,7 @@ impl<J, W> Crew<J, W> {
     #[inline]
     fn let_in_one_lane(&mut self, lane: usize, tell: &mut impl FnMut(W)) {
         while let Some((seq, entry)) = self.lanes[lane].outside.front() {
-            let input_bytes = entry.cost.input_bytes();
+            let input_bytes = entry.input_bytes;
             if !self.lanes[lane].has_room(input_bytes) {
                 return;
             }
@@ -295,14 +293,14 @@ impl<J, W> Crew<J, W> {
 
     fn put_inside(&mut self, lane: usize, seq: u64, entry: Entry<J, W>) {
         self.waiting_jobs += 1;
-        self.waiting_bytes += entry.cost.input_bytes();
-        self.lanes[lane].inside_bytes += entry.cost.input_bytes();
+        self.waiting_bytes += entry.input_bytes;
+        self.lanes[lane].inside_bytes += entry.input_bytes;
         self.lanes[lane].inside.push(seq, entry);
     }
 
     fn note_if_crowded(&mut self, lane: usize) {
         let Some((seq, entry)) = self.lanes[lane].outside.front() else { return };
-        if self.lanes[lane].has_room(entry.cost.input_bytes()) {
+        if self.lanes[lane].has_room(entry.input_bytes) {
             self.crowded.insert((seq, lane));
         }
     }
@@ -329,7 +327,7 @@ impl<J, W> Crew<J, W> {
         self.lanes[lane].outside.get_mut(seq)?;
         // Whoever is behind the first one outside is kept out by what keeps out the first.
         let (_, first) = self.lanes[lane].outside.front()?;
-        let input_bytes = first.cost.input_bytes();
+        let input_bytes = first.input_bytes;
         Some(self.lanes[lane].limit_met_by(input_bytes).unwrap_or(Limit::WaitingBytes {
             input_bytes,
             waiting_bytes: self.waiting_bytes,
@@ -342,6 +340,17 @@ impl<J, W> Crew<J, W> {
     pub(crate) fn start_worker(&mut self) {
         self.workers += 1;
         self.free_workers += 1;
+    }
+
+    /// Keeps an admitted job for a free worker that is not here.
+    pub(crate) fn make_ready(&mut self, grant: Grant<J>) {
+        self.ready.push_back(grant);
+    }
+
+    /// Hands an admitted job to a free worker that is here.
+    pub(crate) fn give(&mut self, grant: Grant<J>) -> Grant<J> {
+        self.free_workers -= 1;
+        grant
     }
 
     pub(crate) fn take_ready(&mut self) -> Option<Grant<J>> {
@@ -422,7 +431,7 @@ impl<J, W> Crew<J, W> {
         for (lane, queue) in self.lanes.iter_mut().enumerate() {
             while let Some((_, entry)) = queue.inside.pop() {
                 queue.counts.aborted += 1;
-                jobs.push((lane, entry.job, entry.cost.input_bytes()));
+                jobs.push((lane, entry.job, entry.input_bytes));
             }
         }
         jobs

@@ -17,7 +17,7 @@ use crate::sys::clock::Moment;
 #[derive(Debug)]
 pub(crate) struct Arrival<J> {
     pub(crate) at: LaneId,
-    pub(crate) cost: Cost,
+    pub(crate) input_bytes: u64,
     pub(crate) bytes: u64,
     pub(crate) since: Moment,
     pub(crate) job: J,
@@ -78,7 +78,7 @@ impl<J> Intake<J> {
         crew.input_bytes -= input_bytes;
         let seq = self.next_seq;
         self.next_seq += 1;
-        self.arrivals.push(Arrival { at, cost, bytes, since, job });
+        self.arrivals.push(Arrival { at, input_bytes, bytes, since, job });
         Ok(Ticket { at, seq })
     }
 }

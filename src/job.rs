@@ -58,9 +58,40 @@ pub(crate) struct Cell<F, T> {
 }
 
 struct Parts<F, T> {
-    work: Option<F>,
-    outcome: Option<Result<T, JoinError>>,
+    stage: Stage<F, T>,
     joiner: Option<Arc<Waiter>>,
+}
+
+/// The closure and the outcome use the same memory, one after the other: it is touched for
+/// every job, and a long queue of jobs does not fit the processor's caches.
+enum Stage<F, T> {
+    Work(F),
+    Value(T),
+    Failed(Box<JoinError>),
+    Empty,
+}
+
+impl<F, T> Stage<F, T> {
+    fn take_work(&mut self) -> Option<F> {
+        match std::mem::replace(self, Stage::Empty) {
+            Stage::Work(work) => Some(work),
+            other => {
+                *self = other;
+                None
+            }
+        }
+    }
+
+    fn take_outcome(&mut self) -> Option<Result<T, JoinError>> {
+        match std::mem::replace(self, Stage::Empty) {
+            Stage::Value(value) => Some(Ok(value)),
+            Stage::Failed(error) => Some(Err(*error)),
+            other => {
+                *self = other;
+                None
+            }
+        }
+    }
 }
 
 impl<F, T> Cell<F, T>
@@ -72,13 +103,13 @@ where
         Cell {
             state: AtomicU8::new(OPEN),
             cancel: AtomicBool::new(false),
-            parts: Mutex::new(Parts { work: Some(work), outcome: None, joiner: None }),
+            parts: Mutex::new(Parts { stage: Stage::Work(work), joiner: None }),
         }
     }
 
     /// Takes the closure back, for a submission that was refused.
     pub(crate) fn take_back(&self) -> F {
-        self.parts.lock().work.take().expect("a refused job has not run")
+        self.parts.lock().stage.take_work().expect("a refused job has not run")
     }
 
     /// Stores the outcome, or drops it if nobody will take it.
@@ -86,7 +117,10 @@ where
         if self.state.load(Ordering::Acquire) == ABANDONED {
             drop_quietly(outcome);
         } else {
-            self.parts.lock().outcome = Some(outcome);
+            self.parts.lock().stage = match outcome {
+                Ok(value) => Stage::Value(value),
+                Err(error) => Stage::Failed(Box::new(error)),
+            };
         }
     }
 }
@@ -102,7 +136,7 @@ where
             self.keep(Err(JoinError::Cancelled));
             return Ended::Cancelled;
         }
-        let work = self.parts.lock().work.take().expect("a job runs once");
+        let work = self.parts.lock().stage.take_work().expect("a job runs once");
         match catch_unwind(AssertUnwindSafe(work)) {
             Ok(value) => {
                 self.keep(Ok(value));
@@ -126,7 +160,7 @@ where
             }
             ABANDONED => {
                 // Kept, if the handle went between `keep` and here.
-                let outcome = self.parts.lock().outcome.take();
+                let outcome = self.parts.lock().stage.take_outcome();
                 drop_quietly(outcome);
             }
             _ => {}
@@ -134,7 +168,7 @@ where
     }
 
     fn discard(&self) {
-        let work = self.parts.lock().work.take();
+        let work = self.parts.lock().stage.take_work();
         drop_quietly(work);
     }
 
@@ -168,7 +202,7 @@ where
     }
 
     fn take(&self) -> Option<Result<T, JoinError>> {
-        if self.is_finished() { self.parts.lock().outcome.take() } else { None }
+        if self.is_finished() { self.parts.lock().stage.take_outcome() } else { None }
     }
 
     fn tell_when_finished(&self, waiter: Arc<Waiter>) -> bool {
@@ -183,7 +217,7 @@ where
 
     fn abandon(&self) {
         if self.state.swap(ABANDONED, Ordering::AcqRel) == FINISHED {
-            let outcome = self.parts.lock().outcome.take();
+            let outcome = self.parts.lock().stage.take_outcome();
             drop(outcome);
         }
     }

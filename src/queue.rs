@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::cost::Cost;
 use crate::error::Limit;
 use crate::line::Line;
 use crate::stats::Counts;
@@ -12,7 +11,7 @@ use crate::sys::clock::Moment;
 #[derive(Debug)]
 pub(crate) struct Entry<J, W> {
     pub(crate) job: J,
-    pub(crate) cost: Cost,
+    pub(crate) input_bytes: u64,
     /// Working and input bytes: what it is charged when it is admitted.
     pub(crate) bytes: u64,
     pub(crate) since: Moment,
