@@ -122,6 +122,10 @@ impl Builder {
     ///
     /// The default is 0: jobs that declare input are then not queued, and their submitters
     /// wait until a worker takes them.
+    ///
+    /// A submission that is blocked still holds its input, which is in no account here: it is
+    /// its caller's. With many submitting threads leave room for that in the reserve, and see
+    /// [`LaneStats::blocked_input_bytes`](crate::LaneStats::blocked_input_bytes).
     pub fn waiting_bytes(mut self, bytes: u64) -> Self {
         self.waiting_bytes = bytes;
         self

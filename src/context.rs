@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::crew::Ended;
 use crate::job::Job;
 use crate::shared::ExecutorId;
+use crate::sync::thread_local;
 
 thread_local! {
     /// Whom this thread works for, if it is a worker.
@@ -27,7 +28,7 @@ pub(crate) fn employer() -> Option<Employer> {
 }
 
 pub(crate) fn work_for(employer: Employer) {
-    WORKS_FOR.set(Some(employer));
+    WORKS_FOR.with(|works_for| works_for.set(Some(employer)));
 }
 
 /// Runs a job with itself as the thread's context.

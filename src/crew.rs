@@ -397,11 +397,12 @@ impl<J, W> Crew<J, W> {
         if self.is_over() {
             self.told_workers += self.benched.len();
             told.extend(self.benched.drain(..).map(|worker| (worker, Verdict::Go)));
-        } else if !self.ready.is_empty() && self.told_workers == 0 {
-            if let Some(worker) = self.benched.pop() {
-                self.told_workers = 1;
-                told.push((worker, Verdict::Go));
-            }
+        } else if !self.ready.is_empty()
+            && self.told_workers == 0
+            && let Some(worker) = self.benched.pop()
+        {
+            self.told_workers = 1;
+            told.push((worker, Verdict::Go));
         }
     }
 

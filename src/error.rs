@@ -74,7 +74,8 @@ pub enum Refused {
     #[error("lane is full: {0}")]
     Full(Limit),
     /// Never, with this budget: the job needs more than can be admitted at all.
-    #[error("job never fits: it needs {cost}, and at most {} are admissible", Bytes(*.admissible_bytes))]
+    #[error("job never fits: it needs {}, and at most {} are admissible",
+        Total(*.cost), Bytes(*.admissible_bytes))]
     NeverFits {
         /// What the job declared.
         cost: Cost,
@@ -91,6 +92,19 @@ pub enum Refused {
     /// The process was forked after the executor was built, and threads do not survive a fork.
     #[error("executor was built before this process was forked and has no workers here")]
     Forked,
+}
+
+/// What a cost comes to, and its parts where there are two.
+struct Total(Cost);
+
+impl fmt::Display for Total {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.total_bytes() {
+            Some(bytes) if self.0.input_bytes() == 0 => Bytes(bytes).fmt(f),
+            Some(bytes) => write!(f, "{} ({})", Bytes(bytes), self.0),
+            None => write!(f, "{}, more than can be counted", self.0),
+        }
+    }
 }
 
 /// A submission that was refused, with the closure it came with.

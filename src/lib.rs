@@ -24,6 +24,9 @@ mod queue;
 mod shared;
 mod sync;
 mod sys;
+
+#[cfg(all(test, admit_shuttle))]
+mod interleavings;
 mod waiter;
 mod worker;
 

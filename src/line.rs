@@ -57,6 +57,10 @@ impl<T> Line<T> {
         Some((seq, item.expect("the front place is never empty")))
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.places.iter().filter_map(|(_, item)| item.as_ref())
+    }
+
     /// Leaves the line from wherever it stands.
     pub(crate) fn remove(&mut self, seq: u64) -> Option<T> {
         let at = self.places.binary_search_by_key(&seq, |(seq, _)| *seq).ok()?;

@@ -62,6 +62,11 @@ impl<J, W> Queue<J, W> {
         self.inside.front().or_else(|| self.outside.front())
     }
 
+    pub(crate) fn outside_bytes(&self) -> u64 {
+        // Saturating: what callers hold is bounded by nothing but their declarations.
+        self.outside.iter().fold(0, |sum, entry| sum.saturating_add(entry.input_bytes))
+    }
+
     pub(crate) fn has_room(&self, input_bytes: u64) -> bool {
         self.limit_met_by(input_bytes).is_none()
     }

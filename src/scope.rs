@@ -18,7 +18,8 @@ use crate::waiter::Waiter;
 /// Where jobs that borrow are submitted. [`Lane::scope`] makes one.
 ///
 /// Like [`std::thread::Scope`]: `'env` is what the jobs may borrow, and `'scope` is the scope's
-/// own life.
+/// own life. Unlike there, a job that panics does not make the scope panic: its handle says so,
+/// and without a handle only [`Counts::panicked`](crate::Counts::panicked) does.
 #[derive(Debug)]
 pub struct Scope<'scope, 'env: 'scope> {
     lane: &'env Lane,

@@ -67,6 +67,8 @@ pub struct LaneStats {
     pub limit_input_bytes: u64,
     /// Submissions that wait for a place in the queue.
     pub blocked_submits: usize,
+    /// The input that they hold. It is their callers' memory, and in no account of the budget.
+    pub blocked_input_bytes: u64,
     /// Jobs that are admitted and have not ended.
     pub running_jobs: usize,
     /// Their bytes.
@@ -179,6 +181,7 @@ impl Stats {
                 waiting_input_bytes: lane.inside_bytes,
                 limit_input_bytes: lane.limit_input_bytes,
                 blocked_submits: lane.outside.len(),
+                blocked_input_bytes: lane.outside_bytes(),
                 running_jobs: lane.running_jobs,
                 running_bytes: lane.running_bytes,
                 oldest_wait,

@@ -8,6 +8,7 @@ mod imp {
     pub(crate) use parking_lot::Mutex;
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
     pub(crate) use std::thread::{JoinHandle, Thread, current, park};
+    pub(crate) use std::thread_local;
 
     /// Rounds of spinning before a thread parks. About 10 us on a 3 GHz machine: half of what
     /// parking and being woken costs, so that spinning never loses more than parking would.
@@ -49,10 +50,12 @@ mod imp {
     pub(crate) use shuttle::sync::MutexGuard;
     pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU8, Ordering};
     pub(crate) use shuttle::thread::{JoinHandle, Thread, current, park};
+    pub(crate) use shuttle::thread_local;
 
     /// Spinning adds interleavings that differ in nothing.
     pub(crate) const SPIN_ROUNDS: u32 = 0;
 
+    /// With parking_lot's interface: a panic does not poison it.
     #[derive(Debug, Default)]
     pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
 
