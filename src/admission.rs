@@ -12,7 +12,7 @@
 use crate::cost::Cost;
 use crate::crew::{Crew, Done, Grant};
 use crate::error::Limit;
-use crate::intake::{Arrival, CrewRoom, Intake};
+use crate::intake::{CrewIntake, Intake};
 use crate::ledger::Ledger;
 use crate::line::Line;
 use crate::sys::clock::Moment;
@@ -221,34 +221,32 @@ impl<J, W> Admission<J, W> {
     // A job's way in.
 
     /// Learns of the jobs that were taken in on credit.
-    pub(crate) fn receive(&mut self, intake: &mut Intake<J>) {
+    pub(crate) fn receive(&mut self, intake: &mut Intake<J, W>) {
         if intake.arrivals.is_empty() {
             return;
         }
-        let first = intake.next_seq - intake.arrivals.len() as u64;
-        for (seq, arrival) in (first..).zip(intake.arrivals.drain(..)) {
-            let Arrival { at, input_bytes, bytes, since, job } = arrival;
-            let crew = self.crews[at.crew].as_mut().expect("its submitter names it");
-            crew.enter(at.lane, seq, input_bytes, bytes, since, job);
-            debug_assert!(crew.lane(at.lane).outside.is_empty(), "credit is never above the room");
-        }
         self.next_seq = intake.next_seq;
+        for at in intake.arrivals.drain(..) {
+            let crew = self.crews[at.crew].as_mut().expect("its submitters name it");
+            crew.receive(at.lane, &mut intake.crews[at.crew].lanes[at.lane]);
+        }
         self.settle();
     }
 
     /// Grants new credit to a lane, and tells the intake what else it goes by.
-    pub(crate) fn give_credit(&self, intake: &mut Intake<J>, lane: Option<LaneId>) {
+    pub(crate) fn give_credit(&self, intake: &mut Intake<J, W>, lane: Option<LaneId>) {
         intake.next_seq = self.next_seq;
         intake.admissible_bytes = self.ledger.admissible_bytes();
-        intake.crews.resize_with(self.crews.len(), CrewRoom::default);
-        for (crew, room) in self.crews.iter().zip(&mut intake.crews) {
+        intake.crews.resize_with(self.crews.len(), CrewIntake::new);
+        for (crew, intake) in self.crews.iter().zip(&mut intake.crews) {
             match crew {
-                Some(crew) => crew.give_credit(room),
-                None => *room = CrewRoom::default(),
+                Some(crew) => crew.give_credit(intake),
+                None => *intake = CrewIntake::new(),
             }
         }
         if let Some(at) = lane {
-            intake.crews[at.crew].lanes[at.lane] = self.crew(at.crew).lane_room(at.lane);
+            let intake = &mut intake.crews[at.crew].lanes[at.lane];
+            self.crew(at.crew).give_lane_credit(at.lane, intake);
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::admission::Verdict;
 use crate::error::Limit;
-use crate::intake::{CrewRoom, Room};
+use crate::intake::{CrewIntake, LaneIntake};
 use crate::line::Line;
 use crate::queue::{Entry, Queue};
 use crate::sys::clock::Moment;
@@ -151,23 +151,43 @@ impl<J, W> Crew<J, W> {
         !self.closed && self.workers > 0 && (!self.has_free_worker() || self.told_workers > 0)
     }
 
-    pub(crate) fn give_credit(&self, room: &mut CrewRoom) {
-        room.is_open = self.may_give_credit();
+    pub(crate) fn give_credit(&self, intake: &mut CrewIntake<J, W>) {
+        intake.is_open = self.may_give_credit();
         // Those who wait for the executor's bytes come before new ones.
         let is_crowded = !self.crowded.is_empty();
-        room.input_bytes =
+        intake.room_bytes =
             if is_crowded { 0 } else { self.waiting_limit_bytes - self.waiting_bytes };
-        room.lanes.resize(self.lanes.len(), Room::default());
+        if intake.lanes.len() != self.lanes.len() {
+            intake.lanes.resize_with(self.lanes.len(), LaneIntake::new);
+        }
     }
 
-    pub(crate) fn lane_room(&self, lane: usize) -> Room {
+    pub(crate) fn give_lane_credit(&self, lane: usize, intake: &mut LaneIntake<J, W>) {
         let queue = &self.lanes[lane];
-        if !queue.outside.is_empty() {
-            return Room::default();
+        let has_room = queue.outside.is_empty();
+        intake.room_jobs = if has_room { queue.limit_jobs - queue.inside.len() } else { 0 };
+        intake.room_bytes = queue.limit_input_bytes - queue.inside_bytes;
+    }
+
+    /// The jobs that a lane took in on credit are in its line.
+    pub(crate) fn receive(&mut self, lane: usize, intake: &mut LaneIntake<J, W>) {
+        let queue = &mut self.lanes[lane];
+        debug_assert!(queue.outside.is_empty(), "credit is never above the room");
+        let input_bytes = std::mem::take(&mut intake.line_bytes);
+        queue.inside_bytes += input_bytes;
+        self.waiting_bytes += input_bytes;
+        self.waiting_jobs += intake.line.len();
+        if let Some((seq, _)) = intake.line.front() {
+            self.list_head(lane, seq);
         }
-        Room {
-            jobs: queue.limit_jobs - queue.inside.len(),
-            input_bytes: queue.limit_input_bytes - queue.inside_bytes,
+        self.lanes[lane].inside.append(&mut intake.line);
+    }
+
+    /// Lists a lane among those that have a head, its first job being `seq` or older.
+    fn list_head(&mut self, lane: usize, seq: u64) {
+        if !self.lanes[lane].listed && self.lanes.len() > 1 {
+            self.lanes[lane].listed = true;
+            self.heads.push(Reverse((seq, lane)));
         }
     }
 
@@ -193,10 +213,7 @@ impl<J, W> Crew<J, W> {
             self.lanes[lane].outside.push(seq, entry);
             self.note_if_crowded(lane);
         }
-        if !self.lanes[lane].listed && self.lanes.len() > 1 {
-            self.lanes[lane].listed = true;
-            self.heads.push(Reverse((seq, lane)));
-        }
+        self.list_head(lane, seq);
     }
 
     /// The oldest waiting job of all lanes: its number, its lane and its bytes.

@@ -21,7 +21,7 @@ pub(crate) type State = Admission<Arc<dyn Job>, Arc<Waiter>>;
 /// first. Each is on cache lines of its own, away from the other's.
 pub(crate) struct Gate {
     state: Apart<Mutex<State>>,
-    intake: Apart<Mutex<Intake<Arc<dyn Job>>>>,
+    intake: Apart<Mutex<Intake<Arc<dyn Job>, Arc<Waiter>>>>,
     /// There may be something to fetch: for workers that look without a lock.
     news: Apart<AtomicBool>,
 }
@@ -47,10 +47,10 @@ impl Gate {
         job: Arc<dyn Job>,
     ) -> Result<Ticket, Arc<dyn Job>> {
         let mut intake = self.intake.0.lock();
+        let was_empty = intake.arrivals.is_empty();
         let ticket = intake.accept(at, cost, since, job)?;
-        let is_first = intake.arrivals.len() == 1;
         drop(intake);
-        if is_first {
+        if was_empty {
             self.news.0.store(true, Ordering::Release);
         }
         Ok(ticket)

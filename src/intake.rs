@@ -11,44 +11,51 @@
 
 use crate::admission::{LaneId, Ticket};
 use crate::cost::Cost;
+use crate::line::Line;
+use crate::queue::Entry;
 use crate::sys::clock::Moment;
 
-/// A job that has its place in a lane, though the admission state does not know yet.
+/// The jobs that have their place in a lane though the admission state does not know yet, and
+/// how much more the lane may take in without asking.
 #[derive(Debug)]
-pub(crate) struct Arrival<J> {
-    pub(crate) at: LaneId,
-    pub(crate) input_bytes: u64,
-    pub(crate) bytes: u64,
-    pub(crate) since: Moment,
-    pub(crate) job: J,
-}
-
-/// How much a lane may take in without asking.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Room {
-    pub(crate) jobs: usize,
-    pub(crate) input_bytes: u64,
+pub(crate) struct LaneIntake<J, W> {
+    pub(crate) line: Line<Entry<J, W>>,
+    pub(crate) line_bytes: u64,
+    pub(crate) room_jobs: usize,
+    pub(crate) room_bytes: u64,
 }
 
 /// The same for an executor, over all its lanes.
-#[derive(Debug, Default)]
-pub(crate) struct CrewRoom {
+#[derive(Debug)]
+pub(crate) struct CrewIntake<J, W> {
     pub(crate) is_open: bool,
-    pub(crate) input_bytes: u64,
-    pub(crate) lanes: Vec<Room>,
+    pub(crate) room_bytes: u64,
+    pub(crate) lanes: Vec<LaneIntake<J, W>>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Intake<J> {
-    pub(crate) arrivals: Vec<Arrival<J>>,
-    /// The number of the next submission, of whatever kind. Arrivals have the numbers before
-    /// it, without a gap.
+pub(crate) struct Intake<J, W> {
+    /// The lanes that have taken something in.
+    pub(crate) arrivals: Vec<LaneId>,
+    /// The number of the next submission, of whatever kind.
     pub(crate) next_seq: u64,
     pub(crate) admissible_bytes: u64,
-    pub(crate) crews: Vec<CrewRoom>,
+    pub(crate) crews: Vec<CrewIntake<J, W>>,
 }
 
-impl<J> Intake<J> {
+impl<J, W> LaneIntake<J, W> {
+    pub(crate) fn new() -> Self {
+        LaneIntake { line: Line::new(), line_bytes: 0, room_jobs: 0, room_bytes: 0 }
+    }
+}
+
+impl<J, W> CrewIntake<J, W> {
+    pub(crate) fn new() -> Self {
+        CrewIntake { is_open: false, room_bytes: 0, lanes: Vec::new() }
+    }
+}
+
+impl<J, W> Intake<J, W> {
     pub(crate) fn new() -> Self {
         Intake { arrivals: Vec::new(), next_seq: 0, admissible_bytes: 0, crews: Vec::new() }
     }
@@ -66,19 +73,23 @@ impl<J> Intake<J> {
         let Some(bytes) = cost.total_bytes().filter(|bytes| *bytes <= self.admissible_bytes) else {
             return Err(job);
         };
-        if !crew.is_open || input_bytes > crew.input_bytes {
+        if !crew.is_open || input_bytes > crew.room_bytes {
             return Err(job);
         }
-        let room = &mut crew.lanes[at.lane];
-        if room.jobs == 0 || input_bytes > room.input_bytes {
+        let lane = &mut crew.lanes[at.lane];
+        if lane.room_jobs == 0 || input_bytes > lane.room_bytes {
             return Err(job);
         }
-        room.jobs -= 1;
-        room.input_bytes -= input_bytes;
-        crew.input_bytes -= input_bytes;
+        lane.room_jobs -= 1;
+        lane.room_bytes -= input_bytes;
+        lane.line_bytes += input_bytes;
+        crew.room_bytes -= input_bytes;
         let seq = self.next_seq;
         self.next_seq += 1;
-        self.arrivals.push(Arrival { at, input_bytes, bytes, since, job });
+        if lane.line.is_empty() {
+            self.arrivals.push(at);
+        }
+        lane.line.push(seq, Entry { job, input_bytes, bytes, since, submitter: None });
         Ok(Ticket { at, seq })
     }
 }

@@ -54,6 +54,8 @@ pub(crate) struct Cell<F, T> {
     /// second sees the other's announcement: an outcome is dropped by exactly one of them.
     state: AtomicU8,
     cancel: AtomicBool,
+    /// Whether there is an outcome in the parts. Relaxed: a note of the worker to itself.
+    kept: AtomicBool,
     parts: Mutex<Parts<F, T>>,
 }
 
@@ -103,6 +105,7 @@ where
         Cell {
             state: AtomicU8::new(OPEN),
             cancel: AtomicBool::new(false),
+            kept: AtomicBool::new(false),
             parts: Mutex::new(Parts { stage: Stage::Work(work), joiner: None }),
         }
     }
@@ -117,6 +120,7 @@ where
         if self.state.load(Ordering::Acquire) == ABANDONED {
             drop_quietly(outcome);
         } else {
+            self.kept.store(true, Ordering::Relaxed);
             self.parts.lock().stage = match outcome {
                 Ok(value) => Stage::Value(value),
                 Err(error) => Stage::Failed(Box::new(error)),
@@ -158,8 +162,8 @@ where
                     joiner.tell(Verdict::Go);
                 }
             }
-            ABANDONED => {
-                // Kept, if the handle went between `keep` and here.
+            // The handle went between `keep` and here.
+            ABANDONED if self.kept.load(Ordering::Relaxed) => {
                 let outcome = self.parts.lock().stage.take_outcome();
                 drop_quietly(outcome);
             }

@@ -39,6 +39,17 @@ impl<T> Line<T> {
         Some((*seq, item.as_ref().expect("the front place is never empty")))
     }
 
+    /// Those who joined another line, all after everybody in this one, join this one.
+    pub(crate) fn append(&mut self, other: &mut Line<T>) {
+        if self.places.is_empty() {
+            // The rule in a long run, and the buffers trade places instead of their contents.
+            std::mem::swap(self, other);
+        } else {
+            self.len += std::mem::take(&mut other.len);
+            self.places.append(&mut other.places);
+        }
+    }
+
     /// The number of the last one in the line, unless it has left.
     pub(crate) fn last_seq(&self) -> Option<u64> {
         self.places.back().filter(|(_, item)| item.is_some()).map(|(seq, _)| *seq)
