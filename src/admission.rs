@@ -9,126 +9,15 @@
 //! [`settle`](Admission::settle), which admits whoever may go now. What has to happen outside
 //! the lock is left in [`Effects`]: whom to wake, and which jobs to end.
 
+use crate::answer::{LaneId, Offer, Refusal, Request, Ticket};
 use crate::cost::Cost;
 use crate::crew::{Crew, Done, Grant};
+use crate::effects::{Effects, Fate, Gone, Place, Verdict};
 use crate::error::Limit;
 use crate::intake::{CrewIntake, Intake};
 use crate::ledger::Ledger;
-use crate::line::Line;
+use crate::permits::Permits;
 use crate::sys::clock::Moment;
-
-/// What a waiter is told when its wait is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// The job has its place, the permit its bytes, the worker its work, the drain its end.
-    Go,
-    /// The executor was closed first.
-    Closed,
-    /// The budget shrank below the need.
-    NeverFits,
-}
-
-/// How a waiting job ended without running.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// Its handle cancelled it.
-    Cancelled,
-    /// The executor was told to abort what waits.
-    Aborted,
-    /// The budget shrank below its need.
-    NeverFits { needed_bytes: u64, admissible_bytes: u64 },
-}
-
-/// A job that left the queue without running. Its input still counts as waiting until the
-/// closure is dropped and [`Admission::left`] says so (I4).
-#[derive(Debug)]
-pub(crate) struct Gone<J> {
-    pub(crate) job: J,
-    pub(crate) fate: Fate,
-    pub(crate) place: Place,
-}
-
-/// What a job that left the queue still occupies there.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    pub(crate) at: LaneId,
-    pub(crate) input_bytes: u64,
-}
-
-/// What the caller of the state machine has to do once the lock is released (I7).
-#[derive(Debug)]
-pub(crate) struct Effects<J, W> {
-    /// Whom to wake.
-    pub(crate) told: Vec<(W, Verdict)>,
-    /// Jobs to end.
-    pub(crate) gone: Vec<Gone<J>>,
-    /// Jobs whose submitters take them back. Dropping these references runs no user code.
-    pub(crate) returned: Vec<J>,
-}
-
-impl<J, W> Effects<J, W> {
-    fn new() -> Self {
-        Effects { told: Vec::new(), gone: Vec::new(), returned: Vec::new() }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.told.is_empty() && self.gone.is_empty() && self.returned.is_empty()
-    }
-}
-
-/// Names a lane: the executor's crew and the lane's place in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LaneId {
-    pub(crate) crew: usize,
-    pub(crate) lane: usize,
-}
-
-/// Names a waiting job.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ticket {
-    pub(crate) at: LaneId,
-    pub(crate) seq: u64,
-}
-
-/// Which bound a submission met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    Full(Limit),
-    OwnWorker,
-    NeverFits { admissible_bytes: u64 },
-    Closed,
-}
-
-/// The answer to an offered job.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Offer {
-    /// It has its place in the queue, or was admitted at once.
-    Accepted(Ticket),
-    /// It stands outside the bound. The submitter must wait or withdraw it.
-    Outside(Ticket),
-    Refused(Refusal),
-}
-
-/// The answer to a request for a permit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Request {
-    Granted,
-    Waiting { seq: u64 },
-    NeverFits { admissible_bytes: u64 },
-}
-
-#[derive(Debug)]
-struct Acquirer<W> {
-    bytes: u64,
-    waiter: Option<W>,
-}
-
-/// Bytes held by permits that were acquired directly, not through a job.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PermitUse {
-    pub(crate) count: u64,
-    pub(crate) bytes: u64,
-}
 
 /// Somebody who is first in a line and lacks nothing but bytes.
 #[derive(Clone, Copy, Debug)]
@@ -141,8 +30,7 @@ enum Claim {
 pub(crate) struct Admission<J, W> {
     ledger: Ledger,
     crews: Vec<Option<Crew<J, W>>>,
-    acquirers: Line<Acquirer<W>>,
-    permits: PermitUse,
+    permits: Permits<W>,
     next_seq: u64,
     effects: Effects<J, W>,
 }
@@ -152,8 +40,7 @@ impl<J, W> Admission<J, W> {
         Admission {
             ledger: Ledger::new(capacity_bytes, reserve_bytes),
             crews: Vec::new(),
-            acquirers: Line::new(),
-            permits: PermitUse::default(),
+            permits: Permits::new(),
             next_seq: 0,
             effects: Effects::new(),
         }
@@ -163,12 +50,8 @@ impl<J, W> Admission<J, W> {
         &self.ledger
     }
 
-    pub(crate) fn permits(&self) -> PermitUse {
-        self.permits
-    }
-
-    pub(crate) fn acquirers_waiting(&self) -> usize {
-        self.acquirers.len()
+    pub(crate) fn permits(&self) -> &Permits<W> {
+        &self.permits
     }
 
     pub(crate) fn has_effects(&self) -> bool {
@@ -450,23 +333,19 @@ impl<J, W> Admission<J, W> {
             return Request::NeverFits { admissible_bytes };
         }
         let seq = self.take_seq();
-        self.acquirers.push(seq, Acquirer { bytes, waiter: None });
+        self.permits.enter(seq, bytes);
         self.settle();
-        if self.acquirers.last_seq() == Some(seq) {
-            Request::Waiting { seq }
-        } else {
-            Request::Granted
-        }
+        if self.permits.is_last(seq) { Request::Waiting { seq } } else { Request::Granted }
     }
 
     /// Names who is to be told when the bytes are there.
     pub(crate) fn wait_for_bytes(&mut self, seq: u64, waiter: W) {
-        self.acquirers.get_mut(seq).expect("it was just put there").waiter = Some(waiter);
+        self.permits.wait(seq, waiter);
     }
 
     /// Gives up a request. `false`: it was granted, or refused, after all.
     pub(crate) fn withdraw_request(&mut self, seq: u64) -> bool {
-        let left = self.acquirers.remove(seq).is_some();
+        let left = self.permits.leave(seq);
         if left {
             self.settle();
         }
@@ -476,14 +355,12 @@ impl<J, W> Admission<J, W> {
     /// A permit returns some of its bytes, and itself if `last`.
     pub(crate) fn release(&mut self, bytes: u64, last: bool) {
         self.ledger.release(bytes);
-        self.permits.bytes -= bytes;
-        self.permits.count -= u64::from(last);
+        self.permits.release(bytes, last);
         self.settle();
     }
 
-    /// One permit became two; the bytes are the same.
-    pub(crate) fn split(&mut self) {
-        self.permits.count += 1;
+    pub(crate) fn split_permit(&mut self) {
+        self.permits.split();
     }
 
     /// Sets capacity and reserve. Bytes above a shrunk capacity stay held and only block new
@@ -509,11 +386,9 @@ impl<J, W> Admission<J, W> {
         while let Some(claim) = self.oldest_claim() {
             match claim {
                 Claim::Acquirer { bytes } if self.ledger.fits(bytes) => {
-                    let (_, acquirer) = self.acquirers.pop().expect("it is the claim");
                     self.ledger.hold(bytes);
-                    self.permits.count += 1;
-                    self.permits.bytes += bytes;
-                    self.effects.told.extend(acquirer.waiter.map(|waiter| (waiter, Verdict::Go)));
+                    let waiter = self.permits.grant_first();
+                    self.effects.told.extend(waiter.map(|waiter| (waiter, Verdict::Go)));
                 }
                 Claim::Head { at, bytes } if self.ledger.fits(bytes) => {
                     self.ledger.hold(bytes);
@@ -546,8 +421,8 @@ impl<J, W> Admission<J, W> {
     /// claim: it waits for a worker, and must not keep bytes from those who have one.
     fn oldest_claim(&mut self) -> Option<Claim> {
         let mut oldest = None;
-        if let Some((seq, acquirer)) = self.acquirers.front() {
-            oldest = Some((seq, Claim::Acquirer { bytes: acquirer.bytes }));
+        if let Some((seq, bytes)) = self.permits.first() {
+            oldest = Some((seq, Claim::Acquirer { bytes }));
         }
         for (id, crew) in self.crews.iter_mut().enumerate() {
             let Some(crew) = crew else { continue };
@@ -572,10 +447,8 @@ impl<J, W> Admission<J, W> {
     /// A wait that cannot end is a hang (I9), so a need above the admissible bytes ends here.
     fn evict_what_never_fits(&mut self) {
         let admissible_bytes = self.ledger.admissible_bytes();
-        for acquirer in self.acquirers.remove_where(|acquirer| acquirer.bytes > admissible_bytes) {
-            let told = acquirer.waiter.map(|waiter| (waiter, Verdict::NeverFits));
-            self.effects.told.extend(told);
-        }
+        let evicted = self.permits.evict(admissible_bytes);
+        self.effects.told.extend(evicted.map(|waiter| (waiter, Verdict::NeverFits)));
         for id in 0..self.crews.len() {
             let Some(crew) = self.crews[id].as_mut() else { continue };
             let effects = &mut self.effects;

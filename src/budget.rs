@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::admission::{Request, Verdict};
+use crate::answer::Request;
 use crate::context;
+use crate::effects::Verdict;
 use crate::error::{AcquireError, BuildError};
 use crate::gate::Gate;
 use crate::ledger::Ledger;
@@ -241,7 +242,7 @@ impl Permit {
     /// many.
     pub fn split(&mut self, bytes: u64) -> Option<Permit> {
         let rest = self.bytes.checked_sub(bytes)?;
-        self.gate.change(|state| state.split());
+        self.gate.change(|state| state.split_permit());
         self.bytes = rest;
         Some(Permit { gate: Arc::clone(&self.gate), bytes })
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::admission::Verdict;
+use crate::effects::Verdict;
 use crate::error::Limit;
 use crate::intake::{CrewIntake, LaneIntake};
 use crate::line::Line;

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::admission::{Admission, Effects, Gone, LaneId, Ticket};
+use crate::admission::Admission;
+use crate::answer::{LaneId, Ticket};
 use crate::cost::Cost;
 use crate::crew::{Done, Grant};
+use crate::effects::{Effects, Gone};
 use crate::intake::Intake;
 use crate::job::Job;
 use crate::sync::{AtomicBool, Mutex, Ordering};
@@ -12,6 +14,7 @@ use crate::sys::clock::Moment;
 use crate::waiter::Waiter;
 
 pub(crate) type State = Admission<Arc<dyn Job>, Arc<Waiter>>;
+type NewJobs = Intake<Arc<dyn Job>, Arc<Waiter>>;
 
 /// One per budget. Every change to who waits, runs or holds bytes is made under its locks, and
 /// nothing of the user's is run, woken or dropped there (I7).
@@ -21,7 +24,7 @@ pub(crate) type State = Admission<Arc<dyn Job>, Arc<Waiter>>;
 /// first. Each is on cache lines of its own, away from the other's.
 pub(crate) struct Gate {
     state: Apart<Mutex<State>>,
-    intake: Apart<Mutex<Intake<Arc<dyn Job>, Arc<Waiter>>>>,
+    intake: Apart<Mutex<NewJobs>>,
     /// There may be something to fetch: for workers that look without a lock.
     news: Apart<AtomicBool>,
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::admission::Ticket;
+use crate::answer::Ticket;
 use crate::error::JoinError;
 use crate::job::Outcome;
 use crate::shared::ExecutorId;

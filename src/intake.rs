@@ -9,7 +9,7 @@
 //! crew with an idle worker gets none, unless a worker is on its way to look: so nothing lies
 //! here while somebody sleeps who could run it.
 
-use crate::admission::{LaneId, Ticket};
+use crate::answer::{LaneId, Ticket};
 use crate::cost::Cost;
 use crate::line::Line;
 use crate::queue::Entry;

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::admission::{Fate, Verdict};
 use crate::crew::Ended;
+use crate::effects::{Fate, Verdict};
 use crate::error::{JoinError, Panic};
 use crate::sync::{AtomicBool, AtomicU8, Mutex, Ordering};
 use crate::waiter::Waiter;

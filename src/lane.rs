@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::admission::{LaneId, Offer, Refusal, Ticket, Verdict};
+use crate::answer::{LaneId, Offer, Refusal, Ticket};
 use crate::cost::Cost;
+use crate::effects::Verdict;
 use crate::error::{Refused, SubmitError};
 use crate::handle::Handle;
 use crate::job::{Cell, Job, Outcome};

@@ -1,34 +1,89 @@
 //! An admission-controlled executor for native CPU work.
+//!
+//! Memory-hungry jobs (password hashing, compression, images, documents, parsing, inference) need
+//! two things of a pool: processors, of which there are few, and memory, of which there is a limit
+//! that kills. Here they are two numbers. A fixed set of workers takes care of the first. For the
+//! second every job declares its bytes, and is admitted when they fit into a [`Budget`] beside
+//! those of the jobs that run. Submission queues are bounded, so producers wait instead of piling
+//! up input.
+//!
+//! ```
+//! use admit::{Budget, Cost, Executor, MIB};
+//!
+//! // 1 GiB, half of it in reserve: eight jobs of 64 MiB at a time, on sixteen workers.
+//! let budget = Budget::new(1024 * MIB, 512 * MIB)?;
+//! let executor = Executor::builder().workers(16).budget(budget).build()?;
+//!
+//! let handle = executor.submit(Cost::new(64 * MIB), || 6 * 7)?;
+//! assert_eq!(handle.join()?, 42);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What a job's bytes are
+//!
+//! A job holds memory in three phases: its captured input while it waits, its working set (and
+//! still the input) while it runs, and its result until somebody takes it. A [`Cost`] declares the
+//! first two, and there is no default: who submits must say. Waiting input is counted against a
+//! limit of its own, which is set aside from the budget:
+//!
+//! ```text
+//! capacity = reserve + waiting input + admissible
+//! ```
+//!
+//! The bytes of a job follow its work, not its caller: a caller that leaves frees nothing that
+//! still runs.
+//!
+//! # What is promised, and what is not
+//!
+//! Declared bytes of running jobs and permits never exceed the admissible bytes. Jobs of a lane
+//! start in the order of submission. No refusal loses a closure, every handle resolves, and no way
+//! of ending an executor hangs on its own jobs.
+//!
+//! The declared cost is trusted. A byte budget is not a bound on resident memory: the allocator
+//! keeps freed memory, results that wait for their callers are not counted, nor is the input of
+//! submissions that are blocked. The reserve is there for that.
+//!
+//! # Reading on
+//!
+//! As a user: [`Executor`], [`Lane`], [`Cost`], [`Budget`], [`Handle`], [`Executor::scope`],
+//! [`Executor::map`], [`Stats`], [`preset`].
+//!
+//! As a reader of the source, follow one job: `Lane::submit` → `Gate::accept` (or, with a worker
+//! free or the lane full, `Admission::offer`) → `Admission::settle` → `worker::run` → `Job::run`.
+//! The modules below are in that order; `DESIGN.md` has the reasons.
 
-mod budget;
-mod builder;
-mod context;
-mod cost;
-mod error;
 mod executor;
-mod handle;
+mod builder;
 mod lane;
 mod map;
-pub mod preset;
 mod scope;
+mod handle;
+mod context;
+mod budget;
+mod cost;
+pub mod preset;
 mod stats;
+mod error;
 
-mod admission;
-mod crew;
+mod shared;
+mod worker;
 mod gate;
 mod intake;
-mod job;
-mod ledger;
-mod line;
+mod admission;
+mod answer;
+mod effects;
+mod crew;
 mod queue;
-mod shared;
+mod permits;
+mod line;
+mod ledger;
+mod job;
+mod waiter;
 mod sync;
 mod sys;
 
 #[cfg(all(test, admit_shuttle))]
 mod interleavings;
-mod waiter;
-mod worker;
 
 pub use budget::{Budget, Permit};
 pub use builder::{Builder, LaneOptions};

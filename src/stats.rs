@@ -152,7 +152,7 @@ impl Stats {
             ledger,
             permits: permits.count,
             permit_bytes: permits.bytes,
-            blocked_acquires: state.acquirers_waiting(),
+            blocked_acquires: permits.waiting(),
             workers: crew.workers(),
             free_workers: crew.free_workers(),
             is_closed: crew.is_closed(),

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::admission::Verdict;
+use crate::effects::Verdict;
 use crate::sync::{self, AtomicU8, Ordering, SPIN_ROUNDS, Thread};
 
 const WAITING: u8 = 0;

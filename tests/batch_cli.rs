@@ -209,11 +209,7 @@ fn file_larger_than_what_is_admissible_is_not_even_read() {
     let huge = directory.join("huge");
     good_file(&directory);
     File::create(&huge).unwrap().set_len(1 << 34).unwrap();
-    assert_bad_input(
-        &[&directory],
-        &huge,
-        "needs 17.6 GiB working, 16 GiB input, and at most 320 MiB",
-    );
+    assert_bad_input(&[&directory], &huge, "(17.6 GiB working, 16 GiB input), and at most 320 MiB");
 }
 
 #[cfg(unix)]

@@ -1,0 +1,44 @@
+//! What one asks the state machine about, and what it answers.
+
+use crate::error::Limit;
+
+/// Names a lane: the executor's crew and the lane's place in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LaneId {
+    pub(crate) crew: usize,
+    pub(crate) lane: usize,
+}
+
+/// Names a waiting job.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ticket {
+    pub(crate) at: LaneId,
+    pub(crate) seq: u64,
+}
+
+/// Which bound a submission met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Full(Limit),
+    OwnWorker,
+    NeverFits { admissible_bytes: u64 },
+    Closed,
+}
+
+/// The answer to an offered job.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Offer {
+    /// It has its place in the queue, or was admitted at once.
+    Accepted(Ticket),
+    /// It stands outside the bound. The submitter must wait or withdraw it.
+    Outside(Ticket),
+    Refused(Refusal),
+}
+
+/// The answer to a request for a permit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    Granted,
+    Waiting { seq: u64 },
+    NeverFits { admissible_bytes: u64 },
+}

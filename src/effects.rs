@@ -1,0 +1,62 @@
+//! What the state machine asks for, to be carried out when its lock is released.
+
+use crate::answer::LaneId;
+
+/// What a waiter is told when its wait is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The job has its place, the permit its bytes, the worker its work, the drain its end.
+    Go,
+    /// The executor was closed first.
+    Closed,
+    /// The budget shrank below the need.
+    NeverFits,
+}
+
+/// How a waiting job ended without running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Its handle cancelled it.
+    Cancelled,
+    /// The executor was told to abort what waits.
+    Aborted,
+    /// The budget shrank below its need.
+    NeverFits { needed_bytes: u64, admissible_bytes: u64 },
+}
+
+/// A job that left the queue without running. Its input still counts as waiting until the
+/// closure is dropped and [`Admission::left`](crate::admission::Admission::left) says so (I4).
+#[derive(Debug)]
+pub(crate) struct Gone<J> {
+    pub(crate) job: J,
+    pub(crate) fate: Fate,
+    pub(crate) place: Place,
+}
+
+/// What a job that left the queue still occupies there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) at: LaneId,
+    pub(crate) input_bytes: u64,
+}
+
+/// What the caller of the state machine has to do once the lock is released (I7).
+#[derive(Debug)]
+pub(crate) struct Effects<J, W> {
+    /// Whom to wake.
+    pub(crate) told: Vec<(W, Verdict)>,
+    /// Jobs to end.
+    pub(crate) gone: Vec<Gone<J>>,
+    /// Jobs whose submitters take them back. Dropping these references runs no user code.
+    pub(crate) returned: Vec<J>,
+}
+
+impl<J, W> Effects<J, W> {
+    pub(crate) fn new() -> Self {
+        Effects { told: Vec::new(), gone: Vec::new(), returned: Vec::new() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.told.is_empty() && self.gone.is_empty() && self.returned.is_empty()
+    }
+}

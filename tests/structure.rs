@@ -1,0 +1,127 @@
+//! What the source promises about itself.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// Each module, with those it may use. Types of the public surface that carry no mechanism may be
+/// used anywhere: they are listed once below.
+const MECHANISM: [(&str, &[&str]); 16] = [
+    ("sys", &[]),
+    ("sync", &[]),
+    ("line", &[]),
+    ("answer", &[]),
+    ("effects", &["answer"]),
+    ("queue", &["line", "sys"]),
+    ("intake", &["answer", "line", "queue", "sys"]),
+    ("crew", &["effects", "intake", "line", "queue", "sys"]),
+    ("permits", &["line"]),
+    ("admission", &["answer", "crew", "effects", "intake", "permits", "sys"]),
+    ("waiter", &["effects", "sync"]),
+    ("job", &["crew", "effects", "sync", "waiter"]),
+    ("gate", &["admission", "answer", "crew", "effects", "intake", "job", "sync", "sys", "waiter"]),
+    ("shared", &["context", "gate", "sync", "sys"]),
+    ("context", &["crew", "job", "shared", "sync"]),
+    ("worker", &["context", "crew", "gate", "job", "shared", "sync", "sys", "waiter"]),
+];
+
+const PLAIN: [&str; 4] = ["cost", "error", "ledger", "stats"];
+
+const MOST_LINES: usize = 500;
+
+fn sources() -> BTreeMap<String, String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut sources = BTreeMap::new();
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("src is there") {
+            let path = entry.expect("readable").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(&root).expect("below").to_string_lossy().into_owned();
+                sources.insert(name, fs::read_to_string(&path).expect("readable"));
+            }
+        }
+    }
+    sources
+}
+
+/// The modules that a source names after `crate::`.
+fn used(source: &str) -> Vec<&str> {
+    source
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .flat_map(|line| line.split("crate::").skip(1))
+        .map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or(""))
+        .filter(|name| name.chars().all(|c| c.is_lowercase() || c == '_') && !name.is_empty())
+        .collect()
+}
+
+#[test]
+fn the_mechanism_knows_nothing_of_the_surface() {
+    let sources = sources();
+    for (module, allowed) in MECHANISM {
+        let files = sources.iter().filter(|(name, _)| {
+            **name == format!("{module}.rs") || name.starts_with(&format!("{module}/"))
+        });
+        for (name, source) in files {
+            for used in used(source) {
+                assert!(
+                    used == module || allowed.contains(&used) || PLAIN.contains(&used),
+                    "src/{name} uses crate::{used}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_state_machine_has_no_lock_no_thread_and_no_clock() {
+    let sources = sources();
+    for name in ["admission.rs", "crew.rs", "queue.rs", "line.rs", "ledger.rs", "intake.rs"] {
+        let code = &sources[name];
+        for word in ["Mutex", "Atomic", "std::thread", "Instant", "Moment::now", "park("] {
+            assert!(!code.contains(word), "src/{name} has {word}");
+        }
+    }
+}
+
+#[test]
+fn files_hold_one_noun_and_are_read_in_one_go() {
+    for (name, source) in sources() {
+        let lines = source.lines().count();
+        assert!(lines <= MOST_LINES, "src/{name} has {lines} lines");
+        assert!(!name.contains("util"), "src/{name} is named after no noun");
+    }
+}
+
+#[test]
+fn unsafe_code_is_in_sys_and_in_the_one_erasure_of_scope() {
+    for (name, source) in sources() {
+        let blocks = source.matches("unsafe {").count();
+        let explained = source.matches("SAFETY:").count();
+        match &*name {
+            "scope.rs" => assert_eq!(blocks, 1),
+            _ if name.starts_with("sys/") => {}
+            _ => assert_eq!(blocks, 0, "src/{name}"),
+        }
+        assert_eq!(blocks, explained, "src/{name}");
+    }
+}
+
+#[test]
+fn readme_begins_with_the_quickstart_and_the_two_commands_ci_runs() {
+    let readme = include_str!("../README.md");
+    let program = readme.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next());
+    assert_eq!(program, Some(include_str!("../examples/quickstart.rs")));
+
+    let ci = include_str!("../.ci/run");
+    for command in ["cargo run --release --example batch", "cargo test"] {
+        let first_screen: Vec<&str> = readme.lines().take(24).collect();
+        assert!(first_screen.iter().any(|line| line.trim_start().starts_with(command)));
+        let in_ci = command.replacen("cargo run", "cargo run --locked", 1);
+        let in_ci = in_ci.replacen("cargo test", "cargo test --locked", 1);
+        assert!(ci.contains(&in_ci), "{in_ci} is not in .ci/run");
+    }
+}
