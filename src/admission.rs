@@ -403,7 +403,9 @@ impl<J, W> Admission<J, W> {
                     if let Some(submitter) = submitter {
                         self.effects.told.push((submitter, Verdict::Go));
                     }
-                    self.let_in(at);
+                    if crew.has_outside(at.lane) {
+                        self.let_in(at);
+                    }
                 }
                 // Strict order (I2). The oldest does not fit, and whoever is behind it waits,
                 // even where there is room: a stream of small jobs would otherwise keep the
@@ -419,6 +421,7 @@ impl<J, W> Admission<J, W> {
 
     /// The oldest of the first in all lines. A lane whose crew has no free worker makes no
     /// claim: it waits for a worker, and must not keep bytes from those who have one.
+    #[inline]
     fn oldest_claim(&mut self) -> Option<Claim> {
         let mut oldest = None;
         if let Some((seq, bytes)) = self.permits.first() {

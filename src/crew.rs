@@ -129,6 +129,12 @@ impl<J, W> Crew<J, W> {
         self.closed
     }
 
+    /// Whether anybody might move up when a place in the lane becomes free.
+    #[inline]
+    pub(crate) fn has_outside(&self, lane: usize) -> bool {
+        !self.lanes[lane].outside.is_empty() || !self.crowded.is_empty()
+    }
+
     pub(crate) fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }
@@ -217,6 +223,7 @@ impl<J, W> Crew<J, W> {
     }
 
     /// The oldest waiting job of all lanes: its number, its lane and its bytes.
+    #[inline]
     pub(crate) fn oldest_head(&mut self) -> Option<(u64, usize, u64)> {
         if let [lane] = &self.lanes[..] {
             return lane.head().map(|(seq, entry)| (seq, 0, entry.bytes));
@@ -274,9 +281,6 @@ impl<J, W> Crew<J, W> {
     /// Gives places that became free to those outside, in order.
     #[inline]
     pub(crate) fn let_in(&mut self, lane: usize, mut tell: impl FnMut(W)) {
-        if self.lanes[lane].outside.is_empty() && self.crowded.is_empty() {
-            return;
-        }
         self.let_in_one_lane(lane, &mut tell);
         // The waiting bytes may have room now for lanes that lacked only that.
         while let Some((seq, lane)) = self.first_crowded() {

@@ -93,3 +93,218 @@ impl<J, W> Intake<J, W> {
         Ok(Ticket { at, seq })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::Intake;
+    use crate::admission::Admission;
+    use crate::answer::{LaneId, Offer, Ticket};
+    use crate::cost::Cost;
+    use crate::crew::{Crew, Done, Ended, Grant};
+    use crate::effects::Verdict;
+    use crate::sys::clock::Moment;
+
+    const LANES: usize = 2;
+    const LIMIT_JOBS: usize = 4;
+    const LIMIT_BYTES: u64 = 6;
+    const LIMIT_WAITING: u64 = 8;
+
+    #[derive(Clone, Debug)]
+    enum Event {
+        Submit {
+            lane: usize,
+            working: u64,
+            input: u64,
+        },
+        /// A worker's next step, whatever it is.
+        Step(usize),
+        Cancel(usize),
+        Resize(u64),
+    }
+
+    fn events() -> impl Strategy<Value = Vec<Event>> {
+        let event = prop_oneof![
+            5 => (0..LANES, 0..5_u64, 0..3_u64)
+                .prop_map(|(lane, working, input)| Event::Submit { lane, working, input }),
+            5 => (0..3_usize).prop_map(Event::Step),
+            1 => (0..8_usize).prop_map(Event::Cancel),
+            1 => (20..30_u64).prop_map(Event::Resize),
+        ];
+        prop::collection::vec(event, 1..120)
+    }
+
+    enum Worker {
+        Running(Grant<u64>),
+        Benched,
+        /// Told, or awake: will look.
+        Coming,
+    }
+
+    /// What `Gate` and `worker` do, one step after the other in one thread.
+    struct Machine {
+        state: Admission<u64, usize>,
+        intake: Intake<u64, usize>,
+        workers: Vec<Worker>,
+        tickets: Vec<Ticket>,
+        /// For each lane, accepted jobs that have not been admitted, cancelled or evicted.
+        expected: Vec<VecDeque<u64>>,
+    }
+
+    impl Machine {
+        fn new() -> Self {
+            let lane = || (std::sync::Arc::from("lane"), LIMIT_JOBS, LIMIT_BYTES);
+            let mut machine = Machine {
+                state: Admission::new(30, 0),
+                intake: Intake::new(),
+                workers: vec![Worker::Coming, Worker::Coming, Worker::Coming],
+                tickets: Vec::new(),
+                expected: vec![VecDeque::new(); LANES],
+            };
+            machine.change(None, |state| {
+                state.attach(Crew::new(LIMIT_WAITING, vec![lane(), lane()])).expect("fits");
+                for _ in 0..3 {
+                    state.start_worker(0);
+                    state.stay_awake(0);
+                }
+            });
+            machine
+        }
+
+        fn change<R>(
+            &mut self,
+            lane: Option<LaneId>,
+            change: impl FnOnce(&mut Admission<u64, usize>) -> R,
+        ) -> R {
+            self.state.receive(&mut self.intake);
+            let result = change(&mut self.state);
+            self.state.give_credit(&mut self.intake, lane);
+            self.carry_out();
+            result
+        }
+
+        fn carry_out(&mut self) {
+            let effects = self.state.take_effects();
+            for (worker, verdict) in effects.told {
+                assert_eq!(verdict, Verdict::Go);
+                assert!(matches!(self.workers[worker], Worker::Benched), "told once");
+                self.workers[worker] = Worker::Coming;
+            }
+            for gone in effects.gone {
+                self.forget(gone.place.at.lane, gone.job);
+                self.change(None, |state| state.left(gone.place));
+            }
+        }
+
+        fn forget(&mut self, lane: usize, job: u64) {
+            let at = self.expected[lane].iter().position(|waiting| *waiting == job);
+            self.expected[lane].remove(at.expect("it waits"));
+        }
+
+        fn submit(&mut self, lane: usize, cost: Cost) {
+            let at = LaneId { crew: 0, lane };
+            let job = self.tickets.len() as u64;
+            let since = Moment::now();
+            self.expected[lane].push_back(job);
+            let ticket = match self.intake.accept(at, cost, since, job) {
+                Ok(ticket) => Some(ticket),
+                Err(job) => {
+                    self.change(Some(at), |state| match state.offer(at, cost, since, job) {
+                        Offer::Accepted(ticket) => Some(ticket),
+                        Offer::Outside(ticket) => {
+                            state.withdraw(ticket).expect("it stands outside");
+                            None
+                        }
+                        Offer::Refused(_) => None,
+                    })
+                }
+            };
+            match ticket {
+                Some(ticket) => self.tickets.push(ticket),
+                None => self.forget(lane, job),
+            }
+        }
+
+        fn step(&mut self, worker: usize) {
+            let grant = match std::mem::replace(&mut self.workers[worker], Worker::Benched) {
+                Worker::Benched => return,
+                Worker::Coming => self.change(None, |state| {
+                    state.arrive(0);
+                    let grant = state.take(0);
+                    if grant.is_none() {
+                        state.bench(0, worker);
+                    }
+                    grant
+                }),
+                Worker::Running(Grant { lane, bytes, .. }) => {
+                    let waited = std::time::Duration::ZERO;
+                    let done = Done { lane, bytes, ended: Ended::Completed, waited };
+                    let mut grant = self.state.finish(0, done);
+                    if self.state.wants_arrivals(0) {
+                        self.state.receive(&mut self.intake);
+                        grant = grant.or_else(|| self.state.take(0));
+                        self.state.give_credit(&mut self.intake, None);
+                    }
+                    self.carry_out();
+                    if grant.is_none() {
+                        self.change(None, |state| state.bench(0, worker));
+                    }
+                    grant
+                }
+            };
+            if let Some(grant) = grant {
+                let next = self.expected[grant.lane].pop_front();
+                assert_eq!(next, Some(grant.job), "I2: in the order of submission");
+                self.workers[worker] = Worker::Running(grant);
+            }
+        }
+
+        fn check(&mut self) {
+            let nobody_comes = !self.workers.iter().any(|it| matches!(it, Worker::Coming));
+            let somebody_sleeps = self.workers.iter().any(|it| matches!(it, Worker::Benched));
+            if nobody_comes && somebody_sleeps {
+                assert!(self.intake.arrivals.is_empty(), "a job lies in the intake, unseen");
+                assert!(!self.state.has_ready(), "an admitted job is not fetched");
+            }
+            let (crew, intake) = (self.state.crew(0), &self.intake.crews[0]);
+            let on_credit: u64 = intake.lanes.iter().map(|lane| lane.line_bytes).sum();
+            assert!(crew.waiting_bytes() + on_credit <= LIMIT_WAITING);
+            for (lane, intake) in crew.lanes().iter().zip(&intake.lanes) {
+                assert!(lane.inside.len() + intake.line.len() <= LIMIT_JOBS);
+                assert!(lane.inside_bytes + intake.line_bytes <= LIMIT_BYTES);
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(5_000))]
+
+        #[test]
+        fn jobs_taken_in_on_credit_are_seen_in_order_and_never_above_the_limits(
+            events in events()
+        ) {
+            let mut machine = Machine::new();
+            for event in events {
+                match event {
+                    Event::Submit { lane, working, input } => {
+                        machine.submit(lane, Cost::new(working).input(input));
+                    }
+                    Event::Step(worker) => machine.step(worker),
+                    Event::Cancel(nth) => {
+                        let nth = machine.tickets.len().checked_sub(nth + 1);
+                        if let Some(ticket) = nth.map(|nth| machine.tickets[nth]) {
+                            machine.change(None, |state| state.cancel(ticket));
+                        }
+                    }
+                    Event::Resize(capacity) => {
+                        machine.change(None, |state| state.resize(capacity, 0));
+                    }
+                }
+                machine.check();
+            }
+        }
+    }
+}
