@@ -447,6 +447,14 @@ impl<J, W> Admission<J, W> {
         crew.let_in(at.lane, |waiter| told.push((waiter, Verdict::Go)));
     }
 
+    /// The same in several lanes at once: the oldest of all those outside move up first.
+    fn let_in_everywhere(&mut self, crew: usize) {
+        self.crew_mut(crew).note_who_is_crowded();
+        for lane in 0..self.crew(crew).lane_count() {
+            self.let_in(LaneId { crew, lane });
+        }
+    }
+
     /// A wait that cannot end is a hang (I9), so a need above the admissible bytes ends here.
     fn evict_what_never_fits(&mut self) {
         let admissible_bytes = self.ledger.admissible_bytes();
@@ -466,9 +474,7 @@ impl<J, W> Admission<J, W> {
                 let told = entry.submitter.map(|waiter| (waiter, Verdict::NeverFits));
                 effects.told.extend(told);
             }
-            for lane in 0..self.crew(id).lane_count() {
-                self.let_in(LaneId { crew: id, lane });
-            }
+            self.let_in_everywhere(id);
         }
     }
 

@@ -319,6 +319,13 @@ impl<J, W> Crew<J, W> {
         self.lanes[lane].inside.push(seq, entry);
     }
 
+    /// Notes the age of all who may have got room in their lanes, before any of them is let in.
+    pub(crate) fn note_who_is_crowded(&mut self) {
+        for lane in 0..self.lanes.len() {
+            self.note_if_crowded(lane);
+        }
+    }
+
     fn note_if_crowded(&mut self, lane: usize) {
         let Some((seq, entry)) = self.lanes[lane].outside.front() else { return };
         if self.lanes[lane].has_room(entry.input_bytes) {
