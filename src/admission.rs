@@ -207,6 +207,7 @@ impl<J, W> Admission<J, W> {
         crew.lane_mut(ticket.at.lane).counts.cancelled += 1;
         let place = Place { at: ticket.at, input_bytes };
         self.effects.gone.push(Gone { job, fate: Fate::Cancelled, place });
+        self.let_in(ticket.at);
         self.settle();
         true
     }
@@ -310,6 +311,7 @@ impl<J, W> Admission<J, W> {
             fate: Fate::Aborted,
             place: Place { at: LaneId { crew, lane }, input_bytes },
         }));
+        self.let_in_everywhere(crew);
         self.settle();
         count
     }
