@@ -257,11 +257,10 @@ impl<J, W> Admission<J, W> {
         ready.or(admitted)
     }
 
-    /// A free worker found nothing and lies down; it is told when there is work, or an end.
+    /// A free worker found nothing and lies down; it is told when there is work, or an end. To
+    /// be called in one step with the `take` and the `may_leave` that gave it nothing to do.
     pub(crate) fn bench(&mut self, crew: usize, worker: W) {
-        let crew = self.crews[crew].as_mut().expect("its worker names it");
-        crew.bench(worker);
-        crew.rouse(&mut self.effects.told);
+        self.crew_mut(crew).bench(worker);
     }
 
     /// A free worker found nothing and looks again soon, as if it had been told to.

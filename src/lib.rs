@@ -82,6 +82,8 @@ mod waiter;
 mod sync;
 mod sys;
 
+#[cfg(test)]
+mod admission_model;
 #[cfg(all(test, admit_shuttle))]
 mod interleavings;
 

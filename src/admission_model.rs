@@ -1,0 +1,240 @@
+//! The admission state machine against an obvious model, over random histories.
+
+mod check;
+mod model;
+mod pair;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestError, TestRunner};
+
+use self::pair::{Op, Pair, Patience};
+use crate::crew::Ended;
+
+fn attach() -> impl Strategy<Value = Op> {
+    let lane = (prop_oneof![2 => 0..4_usize, 1 => Just(100)], 0..4_u64);
+    (0..12_u64, prop::collection::vec(lane, 1..4), 0..4_u8).prop_map(|(limit, lanes, workers)| {
+        let lanes = lanes.into_iter().map(|(jobs, less)| (jobs, limit.saturating_sub(less)));
+        Op::Attach { limit, lanes: lanes.collect(), workers }
+    })
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let which = || any::<u8>();
+    let bytes = || prop_oneof![4 => 1..8_u64, 2 => 0..2_u64, 1 => 8..30_u64];
+    let working = prop_oneof![40 => bytes(), 1 => Just(u64::MAX)];
+    let patience = prop_oneof![
+        5 => Just(Patience::Wait),
+        3 => Just(Patience::OnCredit),
+        2 => Just(Patience::Try),
+        1 => Just(Patience::OwnWorker),
+    ];
+    let ended = prop_oneof![Just(Ended::Completed), Just(Ended::Panicked), Just(Ended::Cancelled)];
+    prop_oneof![
+        40 => (which(), which(), working, bytes(), patience).prop_map(
+            |(crew, lane, working, input, patience)| {
+                Op::Offer { crew, lane, working, input, patience }
+            }
+        ),
+        25 => (which(), ended, any::<bool>())
+            .prop_map(|(worker, ended, stays_awake)| Op::Work { worker, ended, stays_awake }),
+        5 => which().prop_map(Op::Withdraw),
+        5 => which().prop_map(Op::Cancel),
+        8 => which().prop_map(Op::Left),
+        8 => (bytes(), any::<bool>()).prop_map(|(bytes, waits)| Op::Request { bytes, waits }),
+        2 => which().prop_map(Op::WithdrawRequest),
+        6 => which().prop_map(Op::Release),
+        2 => (which(), bytes()).prop_map(|(permit, bytes)| Op::Shrink(permit, bytes)),
+        1 => (which(), bytes()).prop_map(|(permit, bytes)| Op::Split(permit, bytes)),
+        3 => (5..50_u64, 0..6_u64)
+            .prop_map(|(capacity, reserve)| Op::Resize { capacity, reserve }),
+        1 => attach(),
+        1 => which().prop_map(Op::Detach),
+        1 => which().prop_map(Op::StartWorker),
+        1 => which().prop_map(Op::Close),
+        1 => which().prop_map(Op::Abort),
+        1 => which().prop_map(Op::WaitForEnd),
+        1 => which().prop_map(Op::StopWaitingForEnd),
+    ]
+}
+
+fn check_histories(count: u32, executors: usize, longest: usize) {
+    let executors = prop::collection::vec(attach(), executors);
+    let history = (10..50_u64, executors, prop::collection::vec(op(), 1..longest), any::<bool>());
+    let config = Config { cases: count, failure_persistence: None, ..Config::default() };
+    let result = TestRunner::new(config).run(&history, |(capacity, executors, ops, aborts)| {
+        let mut pair = Pair::new(capacity, 2);
+        for op in executors.iter().chain(&ops) {
+            pair.apply(op);
+        }
+        pair.end(aborts);
+        Ok(())
+    });
+    match result {
+        Ok(()) => {}
+        Err(TestError::Abort(why)) => panic!("{why}"),
+        Err(TestError::Fail(why, (capacity, executors, ops, aborts))) => {
+            let ops = executors.iter().chain(&ops).map(|op| format!("\n{op:?}"));
+            let ops: String = ops.collect();
+            panic!("{why}\ncapacity {capacity}, ends by abort: {aborts}{ops}");
+        }
+    }
+}
+
+#[test]
+fn the_state_machine_agrees_with_an_obvious_model_over_random_histories() {
+    check_histories(50_000, 1, 40);
+}
+
+#[test]
+fn executors_on_one_budget_agree_with_an_obvious_model_over_random_histories() {
+    check_histories(50_000, 2, 40);
+}
+
+#[test]
+fn the_state_machine_agrees_with_an_obvious_model_over_long_histories() {
+    check_histories(300, 1, 1000);
+}
+
+// Fixed histories, checked against the model as well.
+
+fn executor(capacity: u64, limit: u64, lanes: &[(usize, u64)], workers: u8) -> Pair {
+    let mut pair = Pair::new(capacity + limit, 0);
+    pair.apply(&Op::Attach { limit, lanes: lanes.to_vec(), workers });
+    pair
+}
+
+fn offer(lane: u8, working: u64, input: u64) -> Op {
+    Op::Offer { crew: 0, lane, working, input, patience: Patience::Wait }
+}
+
+const REQUEST: fn(u64) -> Op = |bytes| Op::Request { bytes, waits: true };
+const WORK: Op = Op::Work { worker: 0, ended: Ended::Completed, stays_awake: false };
+
+/// The jobs of a lane that are inside, outside, and admitted.
+fn jobs(pair: &Pair, lane: usize) -> (usize, usize, usize) {
+    let lane = pair.real.crew(0).lane(lane);
+    (lane.inside.len(), lane.outside.len(), lane.running_jobs)
+}
+
+#[test]
+fn a_lane_of_capacity_0_hands_its_jobs_straight_to_a_worker() {
+    let mut pair = executor(10, 0, &[(0, 0)], 1);
+    pair.apply(&offer(0, 1, 0));
+    assert_eq!(jobs(&pair, 0), (0, 0, 1));
+    pair.apply(&offer(0, 1, 0));
+    assert_eq!(jobs(&pair, 0), (0, 1, 1));
+    pair.apply(&WORK);
+    pair.apply(&WORK);
+    assert_eq!(jobs(&pair, 0), (0, 0, 1));
+    pair.end(false);
+}
+
+#[test]
+fn input_that_no_lane_can_hold_is_handed_straight_to_a_worker() {
+    let mut pair = executor(10, 4, &[(5, 4)], 1);
+    pair.apply(&offer(0, 0, 9));
+    pair.apply(&offer(0, 0, 9));
+    assert_eq!(jobs(&pair, 0), (0, 1, 1));
+    pair.apply(&WORK);
+    pair.apply(&WORK);
+    assert_eq!(jobs(&pair, 0), (0, 0, 1));
+    pair.end(false);
+}
+
+#[test]
+fn i2_a_big_head_is_not_passed_by_small_jobs() {
+    let mut pair = executor(100, 0, &[(400, 0)], 3);
+    pair.apply(&REQUEST(50));
+    pair.apply(&offer(0, 100, 0));
+    for _ in 0..300 {
+        pair.apply(&offer(0, 1, 0));
+    }
+    assert_eq!(jobs(&pair, 0), (301, 0, 0));
+    pair.apply(&Op::Release(0));
+    assert_eq!(jobs(&pair, 0), (300, 0, 1));
+    assert_eq!(pair.real.ledger().held_bytes, 100);
+    pair.end(false);
+}
+
+#[test]
+fn i2_a_cancelled_head_lets_the_next_go_at_once() {
+    let mut pair = executor(10, 0, &[(3, 0)], 3);
+    pair.apply(&REQUEST(5));
+    for working in [10, 1, 1] {
+        pair.apply(&offer(0, working, 0));
+    }
+    assert_eq!(jobs(&pair, 0), (3, 0, 0));
+    pair.apply(&Op::Cancel(0));
+    assert_eq!(jobs(&pair, 0), (0, 0, 2));
+    pair.end(false);
+}
+
+#[test]
+fn i2_those_who_leave_from_the_middle_leave_the_others_in_order() {
+    let mut pair = executor(10, 0, &[(100, 0)], 3);
+    pair.apply(&REQUEST(5));
+    for _ in 0..40 {
+        pair.apply(&offer(0, 10, 0));
+    }
+    for number in 1..35 {
+        pair.apply(&Op::Cancel(number));
+        pair.apply(&Op::Left(0));
+    }
+    assert_eq!(jobs(&pair, 0), (6, 0, 0));
+    pair.apply(&Op::Release(0));
+    assert_eq!(jobs(&pair, 0), (5, 0, 1));
+    pair.end(false);
+}
+
+#[test]
+fn i1_a_shrink_below_what_is_held_only_blocks() {
+    let mut pair = executor(20, 0, &[(3, 0)], 1);
+    pair.apply(&REQUEST(15));
+    pair.apply(&Op::Resize { capacity: 10, reserve: 0 });
+    assert_eq!((pair.real.ledger().held_bytes, pair.real.ledger().free_bytes()), (15, 0));
+    pair.apply(&offer(0, 0, 0));
+    assert_eq!(jobs(&pair, 0), (0, 0, 1));
+    pair.apply(&REQUEST(1));
+    pair.apply(&Op::Shrink(0, 5));
+    assert_eq!(pair.real.permits().waiting(), 1);
+    pair.apply(&Op::Shrink(0, 1));
+    assert_eq!((pair.real.ledger().held_bytes, pair.real.permits().count), (10, 2));
+    pair.end(false);
+}
+
+#[test]
+fn whoever_leaves_the_outside_lets_the_next_in() {
+    let mut pair = executor(10, 4, &[(5, 4)], 0);
+    for input in [3, 4, 1] {
+        pair.apply(&offer(0, 0, input));
+    }
+    assert_eq!(jobs(&pair, 0), (1, 2, 0));
+    pair.apply(&Op::Withdraw(1));
+    assert_eq!(jobs(&pair, 0), (2, 0, 0));
+    pair.end(false);
+}
+
+#[test]
+fn the_place_of_a_cancelled_job_is_free_before_its_closure_is_dropped() {
+    for leave in [Op::Cancel(0), Op::Abort(0)] {
+        let mut pair = executor(10, 4, &[(1, 4)], 0);
+        pair.apply(&offer(0, 0, 3));
+        pair.apply(&offer(0, 0, 1));
+        pair.apply(&leave);
+        assert_eq!(jobs(&pair, 0), (1, 0, 0));
+        assert_eq!(pair.real.crew(0).waiting_bytes(), 4);
+        pair.end(false);
+    }
+}
+
+#[test]
+fn places_that_a_shrink_makes_free_go_to_the_oldest_of_all_lanes() {
+    let mut pair = executor(20, 4, &[(5, 4), (5, 4)], 0);
+    for (lane, working, input) in [(0, 0, 2), (1, 10, 3), (1, 0, 2), (0, 0, 2)] {
+        pair.apply(&offer(lane, working, input));
+    }
+    assert_eq!((jobs(&pair, 0), jobs(&pair, 1)), ((1, 1, 0), (0, 2, 0)));
+    pair.apply(&Op::Resize { capacity: 16, reserve: 0 });
+    assert_eq!((jobs(&pair, 0), jobs(&pair, 1)), ((1, 1, 0), (1, 0, 0)));
+    pair.end(false);
+}

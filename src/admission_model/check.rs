@@ -1,0 +1,96 @@
+//! What must hold after every operation.
+
+use super::model::{At, Doing, Id, ModelJob, Who};
+use super::pair::Pair;
+use crate::effects::Verdict;
+use crate::ledger::Ledger;
+
+impl Pair {
+    pub(super) fn check(&mut self) {
+        let effects = self.real.take_effects();
+        let once = effects.told.iter().filter(|(who, _)| !matches!(who, Who::Worker { .. }));
+        for (who, _) in once {
+            assert!(!self.told.contains(who), "{who:?} is told twice");
+            self.told.push(*who);
+        }
+        let by_line = |mut told: Vec<(Who, Verdict)>| {
+            told.sort_by_key(|(who, _)| who.line());
+            told
+        };
+        assert_eq!(by_line(effects.told), by_line(std::mem::take(&mut self.model.told)), "told");
+        let by_age = |mut ids: Vec<Id>| {
+            ids.sort_unstable();
+            ids
+        };
+        assert_eq!(by_age(effects.returned), by_age(std::mem::take(&mut self.model.returned)));
+        let mut gone: Vec<_> = effects.gone.iter().map(|gone| (gone.job, gone.fate)).collect();
+        gone.sort_by_key(|(id, _)| *id);
+        let mut model_gone = std::mem::take(&mut self.model.gone);
+        model_gone.sort_by_key(|(id, _)| *id);
+        assert_eq!(gone, model_gone, "gone");
+        for gone in effects.gone {
+            let job = self.model.job_mut(gone.job);
+            assert_eq!((gone.place.at.crew, gone.place.at.lane), (job.crew, job.lane));
+            assert_eq!(gone.place.input_bytes, job.input);
+            self.places.push((gone.job, gone.place));
+        }
+        let (real, model) = (&self.real, &self.model);
+        let ledger = *real.ledger();
+        let model_ledger = Ledger {
+            capacity_bytes: model.capacity,
+            reserve_bytes: model.reserve,
+            waiting_limit_bytes: model.limits(),
+            held_bytes: model.held(),
+            peak_held_bytes: model.peak,
+        };
+        assert_eq!(ledger, model_ledger);
+        let permits =
+            (model.permits.len() as u64, model.permits.iter().sum::<u64>(), model.requests.len());
+        let held = real.permits();
+        assert_eq!((held.count, held.bytes, held.waiting()), permits);
+        let mut admitted_bytes = held.bytes;
+        for crew in model.crew_ids() {
+            self.check_crew(crew);
+            admitted_bytes +=
+                real.crew(crew).lanes().iter().map(|it| it.running_bytes).sum::<u64>();
+        }
+        assert_eq!(ledger.held_bytes, admitted_bytes, "I3: what is held is held by somebody");
+        let admissible = ledger.admissible_bytes();
+        let grows = ledger.held_bytes > self.held_before;
+        assert!(ledger.held_bytes <= admissible || !grows, "I1: {ledger}");
+        self.held_before = ledger.held_bytes;
+    }
+
+    fn check_crew(&self, id: usize) {
+        let (model, real, crew) = (&self.model, self.real.crew(id), self.model.crew(id));
+        let unfinished =
+            |job: &ModelJob| job.crew == id && matches!(job.at, At::Inside | At::Leaving);
+        assert_eq!(real.waiting_jobs(), model.jobs_at(unfinished).len());
+        assert_eq!(real.waiting_bytes(), model.inside(id, None).1);
+        assert_eq!(real.workers(), crew.workers.len());
+        assert_eq!(real.free_workers(), model.free_workers(id));
+        assert_eq!(real.has_free_worker(), model.free_workers(id) > 0);
+        assert_eq!((real.is_closed(), real.is_over()), (crew.closed, model.is_over(id)));
+        assert!(real.waiting_bytes() <= real.waiting_limit_bytes());
+        let is_any = |wanted| crew.workers.iter().any(|(_, doing)| *doing == wanted);
+        let is_stranded = model.ready(id) > 0 && is_any(Doing::Benched) && !is_any(Doing::Told);
+        assert!(!is_stranded, "a ready job, a worker on the bench, and nobody on the way");
+        assert!(!(real.is_over() && is_any(Doing::Benched)), "nobody wakes this worker any more");
+        for (number, lane) in real.lanes().iter().enumerate() {
+            let jobs: Vec<&ModelJob> =
+                model.jobs.iter().filter(|job| (job.crew, job.lane) == (id, number)).collect();
+            let (limit_jobs, limit_bytes) = crew.lanes[number];
+            let inside = (lane.inside.len(), lane.inside_bytes);
+            assert_eq!(inside, model.inside(id, Some(number)), "inside lane {number}");
+            assert!(inside.0 <= limit_jobs && inside.1 <= limit_bytes);
+            let outside = jobs.iter().filter(|job| job.at == At::Outside).count();
+            assert_eq!(lane.outside.len(), outside, "outside lane {number}");
+            let head = jobs.iter().find(|job| job.waits()).map(|job| (job.id, job.need));
+            assert_eq!(lane.head().map(|(_, entry)| (entry.job, entry.bytes)), head);
+            let holding: Vec<_> = jobs.iter().filter(|job| job.holds()).collect();
+            assert_eq!(lane.running_jobs, holding.len());
+            assert_eq!(lane.running_bytes, holding.iter().map(|job| job.need).sum::<u64>());
+            assert_eq!(lane.counts, model.counts(id, number));
+        }
+    }
+}

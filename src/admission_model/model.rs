@@ -1,0 +1,382 @@
+//! The model: every job that ever came, in order, and where it is. All else is counted anew,
+//! each time it is asked for.
+
+use std::time::Duration;
+
+use crate::crew::Ended;
+use crate::effects::{Fate, Verdict};
+use crate::error::Limit;
+use crate::stats::Counts;
+
+/// Jobs, requests, workers and drains are numbered in the order in which they come.
+pub(super) type Id = u64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Who {
+    Submitter { crew: usize, lane: usize, id: Id },
+    Acquirer(Id),
+    Worker { crew: usize, id: Id },
+    Drainer { crew: usize, id: Id },
+}
+
+impl Who {
+    /// Those who stand in one line are told in its order; between lines no order is promised.
+    pub(super) fn line(&self) -> (u8, usize, usize) {
+        match *self {
+            Who::Submitter { crew, lane, .. } => (0, crew, lane),
+            Who::Acquirer(_) => (1, 0, 0),
+            Who::Worker { crew, .. } => (2, crew, 0),
+            Who::Drainer { crew, .. } => (3, crew, 0),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum At {
+    Outside,
+    Inside,
+    /// Admitted as the how manieth of all.
+    Ready(usize),
+    Running,
+    /// Has left the line, but its closure has not been dropped.
+    Leaving,
+    Over,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum End {
+    Ran(Ended),
+    Cancelled,
+    Aborted,
+    Evicted,
+    Full,
+    NeverFits,
+    Closed,
+    OwnWorker,
+}
+
+#[derive(Debug)]
+pub(super) struct ModelJob {
+    pub(super) id: Id,
+    pub(super) crew: usize,
+    pub(super) lane: usize,
+    pub(super) need: u64,
+    pub(super) input: u64,
+    pub(super) at: At,
+    pub(super) end: Option<End>,
+}
+
+impl ModelJob {
+    pub(super) fn waits(&self) -> bool {
+        matches!(self.at, At::Inside | At::Outside)
+    }
+
+    pub(super) fn holds(&self) -> bool {
+        matches!(self.at, At::Ready(_) | At::Running)
+    }
+
+    pub(super) fn submitter(&self) -> Who {
+        Who::Submitter { crew: self.crew, lane: self.lane, id: self.id }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Doing {
+    Looking,
+    Benched,
+    Told,
+    Running(Id),
+}
+
+#[derive(Debug)]
+pub(super) struct ModelCrew {
+    pub(super) limit: u64,
+    pub(super) lanes: Vec<(usize, u64)>,
+    /// The last one benched comes last.
+    pub(super) workers: Vec<(Id, Doing)>,
+    pub(super) drainers: Vec<Id>,
+    pub(super) closed: bool,
+    pub(super) gave_limit_back: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Model {
+    pub(super) capacity: u64,
+    pub(super) reserve: u64,
+    pub(super) peak: u64,
+    pub(super) admitted: usize,
+    pub(super) crews: Vec<Option<ModelCrew>>,
+    pub(super) jobs: Vec<ModelJob>,
+    pub(super) requests: Vec<(Id, u64)>,
+    pub(super) permits: Vec<u64>,
+    pub(super) told: Vec<(Who, Verdict)>,
+    pub(super) gone: Vec<(Id, Fate)>,
+    pub(super) returned: Vec<Id>,
+}
+
+impl Model {
+    pub(super) fn crew_ids(&self) -> Vec<usize> {
+        (0..self.crews.len()).filter(|id| self.crews[*id].is_some()).collect()
+    }
+
+    pub(super) fn crew(&self, crew: usize) -> &ModelCrew {
+        self.crews[crew].as_ref().unwrap()
+    }
+
+    pub(super) fn crew_mut(&mut self, crew: usize) -> &mut ModelCrew {
+        self.crews[crew].as_mut().unwrap()
+    }
+
+    pub(super) fn job_mut(&mut self, id: Id) -> &mut ModelJob {
+        self.jobs.iter_mut().find(|job| job.id == id).unwrap()
+    }
+
+    pub(super) fn jobs_at(&self, is_there: impl Fn(&ModelJob) -> bool) -> Vec<Id> {
+        self.jobs.iter().filter(|job| is_there(job)).map(|job| job.id).collect()
+    }
+
+    pub(super) fn limits(&self) -> u64 {
+        self.crews
+            .iter()
+            .flatten()
+            .filter(|crew| !crew.gave_limit_back)
+            .map(|crew| crew.limit)
+            .sum()
+    }
+
+    pub(super) fn admissible(&self) -> u64 {
+        self.capacity.saturating_sub(self.reserve + self.limits())
+    }
+
+    pub(super) fn held(&self) -> u64 {
+        let jobs: u64 = self.jobs.iter().filter(|job| job.holds()).map(|job| job.need).sum();
+        jobs + self.permits.iter().sum::<u64>()
+    }
+
+    /// Jobs and input bytes inside, those bytes included that are still to be dropped.
+    pub(super) fn inside(&self, crew: usize, lane: Option<usize>) -> (usize, u64) {
+        let (mut inside, mut bytes) = (0, 0);
+        for job in &self.jobs {
+            if job.crew == crew && lane.is_none_or(|lane| lane == job.lane) {
+                inside += usize::from(job.at == At::Inside);
+                bytes += if matches!(job.at, At::Inside | At::Leaving) { job.input } else { 0 };
+            }
+        }
+        (inside, bytes)
+    }
+
+    pub(super) fn ready(&self, crew: usize) -> usize {
+        self.jobs.iter().filter(|job| job.crew == crew && matches!(job.at, At::Ready(_))).count()
+    }
+
+    pub(super) fn free_workers(&self, crew: usize) -> usize {
+        let workers = &self.crew(crew).workers;
+        let busy = workers.iter().filter(|(_, doing)| matches!(doing, Doing::Running(_))).count();
+        workers.len() - busy - self.ready(crew)
+    }
+
+    pub(super) fn is_over(&self, crew: usize) -> bool {
+        let left = |job: &ModelJob| matches!(job.at, At::Running | At::Over);
+        self.crew(crew).closed && self.jobs.iter().all(|job| job.crew != crew || left(job))
+    }
+
+    /// The oldest job that may have a place now. Only the first outside of a lane may, and
+    /// nobody gets bytes of the executor that an older one could use if there were enough.
+    pub(super) fn next_to_move_in(&self) -> Option<Id> {
+        for crew in self.crew_ids() {
+            let mut lanes_seen = Vec::new();
+            let mut older_waits = false;
+            for job in self.jobs.iter().filter(|job| job.crew == crew && job.at == At::Outside) {
+                if lanes_seen.contains(&job.lane) {
+                    continue;
+                }
+                lanes_seen.push(job.lane);
+                let (limit_jobs, limit_bytes) = self.crew(crew).lanes[job.lane];
+                let (inside, bytes) = self.inside(crew, Some(job.lane));
+                let lane_has_bytes = job.input == 0 || bytes + job.input <= limit_bytes;
+                if inside >= limit_jobs || !lane_has_bytes {
+                    continue;
+                }
+                let crew_bytes = self.inside(crew, None).1;
+                let crew_has_bytes =
+                    !older_waits && crew_bytes + job.input <= self.crew(crew).limit;
+                if job.input == 0 || crew_has_bytes {
+                    return Some(job.id);
+                }
+                older_waits = true;
+            }
+        }
+        None
+    }
+
+    pub(super) fn move_in(&mut self) {
+        while let Some(id) = self.next_to_move_in() {
+            self.job_mut(id).at = At::Inside;
+            let submitter = self.job_mut(id).submitter();
+            self.told.push((submitter, Verdict::Go));
+        }
+    }
+
+    pub(super) fn settle(&mut self) {
+        self.admit();
+        self.rouse();
+    }
+
+    fn admit(&mut self) {
+        self.move_in();
+        loop {
+            let mut claims: Vec<(Id, u64)> = self.requests.iter().take(1).copied().collect();
+            for crew in self.crew_ids() {
+                let oldest = self.jobs.iter().find(|job| job.crew == crew && job.waits());
+                if self.free_workers(crew) > 0 {
+                    claims.extend(oldest.map(|job| (job.id, job.need)));
+                }
+            }
+            let Some((id, need)) = claims.into_iter().min() else { break };
+            if need > 0 && self.held() + need > self.admissible() {
+                break;
+            }
+            if self.requests.first() == Some(&(id, need)) {
+                self.requests.remove(0);
+                self.permits.push(need);
+                self.told.push((Who::Acquirer(id), Verdict::Go));
+            } else {
+                self.admitted += 1;
+                let ready = At::Ready(self.admitted);
+                let was = std::mem::replace(&mut self.job_mut(id).at, ready);
+                if was == At::Outside {
+                    let submitter = self.job_mut(id).submitter();
+                    self.told.push((submitter, Verdict::Go));
+                }
+            }
+            self.peak = self.peak.max(self.held());
+            self.move_in();
+        }
+    }
+
+    pub(super) fn rouse(&mut self) {
+        for id in self.crew_ids() {
+            let (is_over, has_ready) = (self.is_over(id), self.ready(id) > 0);
+            let workers = &mut self.crews[id].as_mut().unwrap().workers;
+            let nobody_comes = workers.iter().all(|(_, doing)| *doing != Doing::Told);
+            let benched = workers.iter_mut().filter(|(_, doing)| *doing == Doing::Benched);
+            let called: Vec<_> = match is_over {
+                true => benched.collect(),
+                false if has_ready && nobody_comes => benched.last().into_iter().collect(),
+                false => Vec::new(),
+            };
+            for (worker, doing) in called {
+                *doing = Doing::Told;
+                self.told.push((Who::Worker { crew: id, id: *worker }, Verdict::Go));
+            }
+        }
+    }
+
+    pub(super) fn set_worker(&mut self, crew: usize, worker: Id, doing: Doing) {
+        let workers = &mut self.crew_mut(crew).workers;
+        workers.retain(|(id, _)| *id != worker);
+        workers.push((worker, doing));
+    }
+
+    pub(super) fn take(&mut self, crew: usize, worker: Id) -> Option<(Id, usize, u64)> {
+        let ready = |job: &&mut ModelJob| job.crew == crew && matches!(job.at, At::Ready(_));
+        let order = |job: &&mut ModelJob| if let At::Ready(nth) = job.at { nth } else { 0 };
+        let job = self.jobs.iter_mut().filter(ready).min_by_key(order)?;
+        job.at = At::Running;
+        let grant = (job.id, job.lane, job.need);
+        self.set_worker(crew, worker, Doing::Running(grant.0));
+        self.rouse();
+        Some(grant)
+    }
+
+    /// A worker that is here takes what is ready, or else what is admitted first.
+    pub(super) fn finish(&mut self, crew: usize, worker: Id) -> Option<(Id, usize, u64)> {
+        self.set_worker(crew, worker, Doing::Looking);
+        let ready = self.take(crew, worker);
+        self.admit();
+        let grant = ready.or_else(|| self.take(crew, worker));
+        self.rouse();
+        grant
+    }
+
+    pub(super) fn may_leave(&mut self, crew: usize, worker: Id) -> bool {
+        if !self.is_over(crew) {
+            return false;
+        }
+        self.crew_mut(crew).workers.retain(|(id, _)| *id != worker);
+        if self.crew(crew).workers.is_empty() {
+            self.crew_mut(crew).gave_limit_back = true;
+            for id in std::mem::take(&mut self.crew_mut(crew).drainers) {
+                self.told.push((Who::Drainer { crew, id }, Verdict::Go));
+            }
+        }
+        self.settle();
+        true
+    }
+
+    pub(super) fn end(&mut self, id: Id, end: End) {
+        let job = self.job_mut(id);
+        job.end = Some(end);
+        job.at = if job.at == At::Inside { At::Leaving } else { At::Over };
+    }
+
+    pub(super) fn refuse(&mut self, id: Id, end: End, verdict: Option<Verdict>) {
+        self.end(id, end);
+        self.returned.push(id);
+        let submitter = self.job_mut(id).submitter();
+        self.told.extend(verdict.map(|verdict| (submitter, verdict)));
+    }
+
+    pub(super) fn evict_what_never_fits(&mut self) {
+        let admissible_bytes = self.admissible();
+        for (id, _) in self.requests.extract_if(.., |(_, need)| *need > admissible_bytes) {
+            self.told.push((Who::Acquirer(id), Verdict::NeverFits));
+        }
+        for id in self.jobs_at(|job| job.waits() && job.need > admissible_bytes) {
+            let (at, needed_bytes) = (self.job_mut(id).at, self.job_mut(id).need);
+            if at == At::Outside {
+                self.refuse(id, End::NeverFits, Some(Verdict::NeverFits));
+            } else {
+                self.end(id, End::Evicted);
+                self.gone.push((id, Fate::NeverFits { needed_bytes, admissible_bytes }));
+            }
+        }
+    }
+
+    pub(super) fn limit_met(&self, crew: usize, lane: usize) -> Limit {
+        let is_there = |job: &&ModelJob| (job.crew, job.lane, job.at) == (crew, lane, At::Outside);
+        let input_bytes = self.jobs.iter().find(is_there).unwrap().input;
+        let (limit, limit_bytes) = self.crew(crew).lanes[lane];
+        let (waiting, waiting_bytes) = self.inside(crew, Some(lane));
+        if waiting >= limit {
+            Limit::LaneJobs { waiting, limit }
+        } else if input_bytes > 0 && waiting_bytes + input_bytes > limit_bytes {
+            Limit::LaneInputBytes { input_bytes, waiting_bytes, limit_bytes }
+        } else {
+            let (waiting_bytes, limit_bytes) = (self.inside(crew, None).1, self.crew(crew).limit);
+            Limit::WaitingBytes { input_bytes, waiting_bytes, limit_bytes }
+        }
+    }
+
+    pub(super) fn counts(&self, crew: usize, lane: usize) -> Counts {
+        let mut counts = Counts::default();
+        for job in self.jobs.iter().filter(|job| (job.crew, job.lane) == (crew, lane)) {
+            let Some(end) = job.end else { continue };
+            match end {
+                End::Ran(Ended::Completed) => counts.completed += 1,
+                End::Ran(Ended::Panicked) => counts.panicked += 1,
+                End::Ran(Ended::Cancelled) | End::Cancelled => counts.cancelled += 1,
+                End::Aborted => counts.aborted += 1,
+                End::Evicted => counts.evicted += 1,
+                End::Full => counts.refused_full += 1,
+                End::NeverFits => counts.refused_never_fits += 1,
+                End::Closed => counts.refused_closed += 1,
+                End::OwnWorker => counts.refused_own_worker += 1,
+            }
+            if let End::Ran(_) = end {
+                counts.waited += Duration::from_nanos(job.id);
+            }
+        }
+        counts
+    }
+}

@@ -1,0 +1,476 @@
+//! The state machine and the model side by side: every operation is done to both.
+
+use std::time::Duration;
+
+use super::model::{At, Doing, End, Id, Model, ModelCrew, ModelJob, Who};
+use crate::admission::Admission;
+use crate::answer::{LaneId, Offer, Refusal, Request, Ticket};
+use crate::cost::Cost;
+use crate::crew::{Crew, Done, Ended};
+use crate::effects::{Fate, Place, Verdict};
+use crate::intake::Intake;
+use crate::ledger::Ledger;
+use crate::sys::clock::Moment;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Patience {
+    Try,
+    /// The job lands in the intake, if that has credit for it.
+    OnCredit,
+    OwnWorker,
+    Wait,
+}
+
+/// Whom an operation is about is told by a number, modulo those whom it could be about.
+#[derive(Clone, Debug)]
+pub(super) enum Op {
+    Attach {
+        limit: u64,
+        lanes: Vec<(usize, u64)>,
+        workers: u8,
+    },
+    Detach(u8),
+    StartWorker(u8),
+    Offer {
+        crew: u8,
+        lane: u8,
+        working: u64,
+        input: u64,
+        patience: Patience,
+    },
+    Withdraw(u8),
+    Cancel(u8),
+    Left(u8),
+    /// A worker that does not lie on the bench does what it does next.
+    Work {
+        worker: u8,
+        ended: Ended,
+        stays_awake: bool,
+    },
+    Close(u8),
+    Abort(u8),
+    WaitForEnd(u8),
+    StopWaitingForEnd(u8),
+    Request {
+        bytes: u64,
+        waits: bool,
+    },
+    WithdrawRequest(u8),
+    Release(u8),
+    Shrink(u8, u64),
+    Split(u8, u64),
+    Resize {
+        capacity: u64,
+        reserve: u64,
+    },
+}
+
+fn pick_at<T>(from: &[T], number: u8) -> Option<usize> {
+    usize::from(number).checked_rem(from.len())
+}
+
+fn pick<T: Clone>(from: &[T], number: u8) -> Option<T> {
+    pick_at(from, number).map(|at| from[at].clone())
+}
+
+#[derive(Debug)]
+pub(super) struct Pair {
+    pub(super) real: Admission<Id, Who>,
+    pub(super) model: Model,
+    pub(super) last_id: Id,
+    pub(super) since: Moment,
+    pub(super) tickets: Vec<(Id, Ticket)>,
+    pub(super) requests: Vec<(Id, u64)>,
+    pub(super) drains: Vec<(usize, Id, u64)>,
+    pub(super) places: Vec<(Id, Place)>,
+    pub(super) told: Vec<Who>,
+    pub(super) held_before: u64,
+}
+
+impl Pair {
+    pub(super) fn new(capacity: u64, reserve: u64) -> Self {
+        Pair {
+            real: Admission::new(capacity, reserve),
+            model: Model { capacity, reserve, ..Model::default() },
+            last_id: 0,
+            since: Moment::now(),
+            tickets: Vec::new(),
+            requests: Vec::new(),
+            drains: Vec::new(),
+            places: Vec::new(),
+            told: Vec::new(),
+            held_before: 0,
+        }
+    }
+
+    pub(super) fn apply(&mut self, op: &Op) {
+        self.last_id += 1;
+        self.apply_to_both(op, self.last_id);
+        self.check();
+    }
+
+    /// Most tickets would soon be of jobs that wait no more, so each of those is used once.
+    fn pick_ticket(&mut self, number: u8) -> Option<(Id, Ticket)> {
+        let (id, ticket) = pick(&self.tickets, number)?;
+        if !self.model.job_mut(id).waits() {
+            self.tickets.retain(|(other, _)| *other != id);
+        }
+        Some((id, ticket))
+    }
+
+    fn apply_to_both(&mut self, op: &Op, id: Id) -> Option<()> {
+        let (real, model) = (&mut self.real, &mut self.model);
+        let crews = model.crew_ids();
+        let open = |model: &Model| -> Vec<usize> {
+            crews.iter().copied().filter(|crew| !model.crew(*crew).closed).collect()
+        };
+        match *op {
+            Op::Attach { limit, ref lanes, workers } => self.attach(id, limit, lanes, workers),
+            Op::StartWorker(crew) => {
+                let crew = pick(&open(model), crew)?;
+                real.start_worker(crew);
+                model.set_worker(crew, id * 10, Doing::Looking);
+                model.settle();
+            }
+            Op::Detach(crew) => {
+                let is_left = |crew: &usize| {
+                    let mut jobs = model.jobs.iter().filter(|job| job.crew == *crew);
+                    model.crew(*crew).workers.is_empty() && jobs.all(|job| job.at == At::Over)
+                };
+                let crew = pick(&crews.iter().copied().filter(is_left).collect::<Vec<_>>(), crew)?;
+                real.detach(crew);
+                model.crews[crew] = None;
+                model.jobs.retain(|job| job.crew != crew);
+                self.tickets.retain(|(_, ticket)| ticket.at.crew != crew);
+                self.drains.retain(|drain| drain.0 != crew);
+                model.settle();
+            }
+            Op::Offer { crew, lane, working, input, patience } => {
+                let crew = pick(&crews, crew)?;
+                let lane = usize::from(lane) % model.crew(crew).lanes.len();
+                self.offer(id, LaneId { crew, lane }, Cost::new(working).input(input), patience);
+            }
+            Op::Withdraw(job) => {
+                let (id, ticket) = self.pick_ticket(job)?;
+                self.withdraw(id, ticket);
+            }
+            Op::Cancel(job) => {
+                let (id, ticket) = self.pick_ticket(job)?;
+                self.cancel(id, ticket);
+            }
+            Op::Left(job) => {
+                let (id, place) = pick(&self.places, job)?;
+                self.places.retain(|(other, _)| *other != id);
+                real.left(place);
+                model.job_mut(id).at = At::Over;
+                model.settle();
+            }
+            Op::Work { worker, ended, stays_awake } => {
+                let (crew, worker, doing) = pick(&self.workers_on_their_feet(), worker)?;
+                self.work(crew, worker, doing, ended, stays_awake);
+            }
+            Op::Close(crew) => {
+                let crew = pick(&crews, crew)?;
+                real.close(crew);
+                model.crew_mut(crew).closed = true;
+                for id in model.jobs_at(|job| job.crew == crew && job.at == At::Outside) {
+                    model.refuse(id, End::Closed, Some(Verdict::Closed));
+                }
+                model.settle();
+            }
+            Op::Abort(crew) => {
+                let crew = pick(&crews, crew)?;
+                let inside = model.jobs_at(|job| job.crew == crew && job.at == At::Inside);
+                assert_eq!(real.abort_waiting(crew), inside.len());
+                for id in inside {
+                    model.end(id, End::Aborted);
+                    model.gone.push((id, Fate::Aborted));
+                }
+                model.settle();
+            }
+            Op::WaitForEnd(crew) => {
+                let crew = pick(&crews, crew)?;
+                let seq = real.wait_for_end(crew, Who::Drainer { crew, id });
+                let must_wait = !model.crew(crew).workers.is_empty();
+                assert_eq!(seq.is_some(), must_wait);
+                self.drains.push((crew, id, seq?));
+                model.crew_mut(crew).drainers.push(id);
+            }
+            Op::StopWaitingForEnd(drain) => {
+                let (crew, id, seq) = pick(&self.drains, drain)?;
+                real.stop_waiting_for_end(crew, seq);
+                model.crew_mut(crew).drainers.retain(|other| *other != id);
+            }
+            Op::Request { bytes, waits } => self.request(id, bytes, waits),
+            Op::WithdrawRequest(request) => {
+                let (id, seq) = pick(&self.requests, request)?;
+                let waited = model.requests.iter().any(|(other, _)| *other == id);
+                assert_eq!(real.withdraw_request(seq), waited);
+                model.requests.retain(|(other, _)| *other != id);
+                model.settle();
+            }
+            Op::Release(permit) => {
+                let permit = pick_at(&model.permits, permit)?;
+                real.release(model.permits.remove(permit), true);
+                model.settle();
+            }
+            Op::Shrink(permit, bytes) => {
+                let permit = pick_at(&model.permits, permit)?;
+                let bytes = bytes.min(model.permits[permit]);
+                real.release(bytes, false);
+                model.permits[permit] -= bytes;
+                model.settle();
+            }
+            Op::Split(permit, bytes) => {
+                let permit = pick_at(&model.permits, permit)?;
+                let bytes = bytes.min(model.permits[permit]);
+                real.split_permit();
+                model.permits[permit] -= bytes;
+                model.permits.push(bytes);
+            }
+            Op::Resize { capacity, reserve } => {
+                real.resize(capacity, reserve);
+                (model.capacity, model.reserve) = (capacity, reserve);
+                model.evict_what_never_fits();
+                model.settle();
+            }
+        }
+        Some(())
+    }
+
+    fn attach(&mut self, id: Id, limit: u64, lanes: &[(usize, u64)], workers: u8) {
+        let (real, model) = (&mut self.real, &mut self.model);
+        let plan = lanes.iter().map(|(jobs, bytes)| ("".into(), *jobs, *bytes));
+        let attached = real.attach(Crew::new(limit, plan.collect()));
+        if limit > model.admissible() {
+            assert_eq!(attached, Err(model.admissible()));
+            return;
+        }
+        let slot = model.crews.iter().position(Option::is_none);
+        let slot = slot.unwrap_or_else(|| {
+            model.crews.push(None);
+            model.crews.len() - 1
+        });
+        assert_eq!(attached, Ok(slot));
+        model.crews[slot] = Some(ModelCrew {
+            limit,
+            lanes: lanes.to_vec(),
+            workers: Vec::new(),
+            drainers: Vec::new(),
+            closed: false,
+            gave_limit_back: false,
+        });
+        model.evict_what_never_fits();
+        model.settle();
+        for worker in 0..workers {
+            real.start_worker(slot);
+            model.set_worker(slot, id * 10 + Id::from(worker), Doing::Looking);
+            model.settle();
+        }
+    }
+
+    fn offer(&mut self, id: Id, at: LaneId, cost: Cost, patience: Patience) {
+        let (real, model) = (&mut self.real, &mut self.model);
+        let LaneId { crew, lane } = at;
+        let mut intake = Intake::new();
+        real.give_credit(&mut intake, Some(at));
+        let on_credit = patience == Patience::OnCredit;
+        let taken_in = on_credit.then(|| intake.accept(at, cost, self.since, id));
+        let offer = if let Some(Ok(ticket)) = taken_in {
+            real.receive(&mut intake);
+            Offer::Accepted(ticket)
+        } else {
+            real.offer(at, cost, self.since, id)
+        };
+        let (working, input) = (cost.working_bytes(), cost.input_bytes());
+        let need = working.checked_add(input);
+        let admissible_bytes = model.admissible();
+        let fits = need.is_some_and(|need| need <= admissible_bytes);
+        let need = need.unwrap_or(0);
+        model.jobs.push(ModelJob { id, crew, lane, need, input, at: At::Over, end: None });
+        if model.crew(crew).closed {
+            assert!(matches!(offer, Offer::Refused(Refusal::Closed)));
+            model.refuse(id, End::Closed, None);
+            return;
+        }
+        if !fits {
+            let refusal = Refusal::NeverFits { admissible_bytes };
+            assert!(matches!(offer, Offer::Refused(why) if why == refusal), "{offer:?}");
+            model.refuse(id, End::NeverFits, None);
+            return;
+        }
+        model.job_mut(id).at = At::Outside;
+        model.settle();
+        let submitter = model.job_mut(id).submitter();
+        // Whoever gets a place at once need not be told.
+        model.told.retain(|(who, _)| *who != submitter);
+        if model.job_mut(id).at != At::Outside {
+            let Offer::Accepted(ticket) = offer else { panic!("{offer:?}") };
+            self.tickets.push((id, ticket));
+            return;
+        }
+        let Offer::Outside(ticket) = offer else { panic!("{offer:?}") };
+        self.tickets.push((id, ticket));
+        match patience {
+            Patience::Wait | Patience::OnCredit => real.wait(ticket, submitter),
+            Patience::Try => {
+                let refusal = Refusal::Full(model.limit_met(crew, lane));
+                assert_eq!(real.withdraw(ticket), Some(refusal));
+                model.refuse(id, End::Full, None);
+            }
+            Patience::OwnWorker => {
+                let refusal = real.withdraw_from_own_worker(ticket);
+                assert_eq!(refusal, Some(Refusal::OwnWorker));
+                model.refuse(id, End::OwnWorker, None);
+            }
+        }
+        model.settle();
+    }
+
+    fn withdraw(&mut self, id: Id, ticket: Ticket) {
+        let (real, model) = (&mut self.real, &mut self.model);
+        let refusal = real.withdraw(ticket);
+        if model.job_mut(id).at != At::Outside {
+            assert_eq!(refusal, None);
+            return;
+        }
+        let limit = model.limit_met(ticket.at.crew, ticket.at.lane);
+        assert_eq!(refusal, Some(Refusal::Full(limit)));
+        model.refuse(id, End::Full, None);
+        model.settle();
+    }
+
+    fn cancel(&mut self, id: Id, ticket: Ticket) {
+        let (real, model) = (&mut self.real, &mut self.model);
+        let is_inside = model.job_mut(id).at == At::Inside;
+        assert_eq!(real.cancel(ticket), is_inside);
+        if is_inside {
+            model.end(id, End::Cancelled);
+            model.gone.push((id, Fate::Cancelled));
+            model.settle();
+        }
+    }
+
+    fn request(&mut self, id: Id, bytes: u64, waits: bool) {
+        let (real, model) = (&mut self.real, &mut self.model);
+        let request = real.request(bytes);
+        let admissible_bytes = model.admissible();
+        if bytes > admissible_bytes {
+            assert_eq!(request, Request::NeverFits { admissible_bytes });
+            return;
+        }
+        model.requests.push((id, bytes));
+        model.settle();
+        model.told.retain(|(who, _)| *who != Who::Acquirer(id));
+        if model.requests.iter().all(|(other, _)| *other != id) {
+            assert_eq!(request, Request::Granted);
+            return;
+        }
+        let Request::Waiting { seq } = request else { panic!("{request:?}") };
+        self.requests.push((id, seq));
+        if waits {
+            real.wait_for_bytes(seq, Who::Acquirer(id));
+        } else {
+            assert!(real.withdraw_request(seq));
+            model.requests.retain(|(other, _)| *other != id);
+            model.settle();
+        }
+    }
+
+    fn workers_on_their_feet(&self) -> Vec<(usize, Id, Doing)> {
+        let mut workers = Vec::new();
+        for crew in self.model.crew_ids() {
+            let crew_workers = self.model.crew(crew).workers.iter();
+            workers.extend(crew_workers.map(|(id, doing)| (crew, *id, *doing)));
+        }
+        workers.retain(|(_, _, doing)| *doing != Doing::Benched);
+        workers
+    }
+
+    /// What a worker does under one lock, as in `worker.rs`.
+    fn work(&mut self, crew: usize, worker: Id, doing: Doing, ended: Ended, stays_awake: bool) {
+        let (real, model) = (&mut self.real, &mut self.model);
+        if let Doing::Running(id) = doing {
+            let job = model.job_mut(id);
+            let waited = Duration::from_nanos(id);
+            let grant = real.finish(crew, Done { lane: job.lane, bytes: job.need, ended, waited });
+            let grant = grant.map(|grant| (grant.job, grant.lane, grant.bytes));
+            model.end(id, End::Ran(ended));
+            assert_eq!(grant, model.finish(crew, worker), "who is handed out next");
+            return;
+        }
+        if doing == Doing::Told {
+            real.arrive(crew);
+            model.set_worker(crew, worker, Doing::Looking);
+        }
+        let grant = real.take(crew).map(|grant| (grant.job, grant.lane, grant.bytes));
+        assert_eq!(grant, model.take(crew, worker), "who is handed out first");
+        if grant.is_some() {
+            return;
+        }
+        let leaves = real.may_leave(crew);
+        assert_eq!(leaves, model.may_leave(crew, worker));
+        if !leaves && stays_awake {
+            real.stay_awake(crew);
+            model.set_worker(crew, worker, Doing::Told);
+        } else if !leaves {
+            real.bench(crew, Who::Worker { crew, id: worker });
+            model.set_worker(crew, worker, Doing::Benched);
+            model.rouse();
+        }
+    }
+
+    /// Lets everybody go on until nobody can.
+    fn run_until_quiet(&mut self) {
+        let work = Op::Work { worker: 0, ended: Ended::Completed, stays_awake: false };
+        for _ in 0..10_000 {
+            if !self.places.is_empty() {
+                self.apply(&Op::Left(0));
+            } else if !self.workers_on_their_feet().is_empty() {
+                self.apply(&work);
+            } else if !self.model.permits.is_empty() {
+                self.apply(&Op::Release(0));
+            } else {
+                return;
+            }
+        }
+        panic!("this does not come to rest");
+    }
+
+    fn close_and_abort(&mut self) {
+        for number in 0..self.model.crew_ids().len() as u8 {
+            self.apply(&Op::Close(number));
+            self.apply(&Op::Abort(number));
+        }
+    }
+
+    pub(super) fn end(mut self, aborts: bool) {
+        let has_no_worker = |crew: &ModelCrew| !crew.closed && crew.workers.is_empty();
+        let mut number = 0; // among the open crews
+        for crew in self.model.crew_ids() {
+            if has_no_worker(self.model.crew(crew)) {
+                self.apply(&Op::StartWorker(number));
+            }
+            number += u8::from(!self.model.crew(crew).closed);
+        }
+        if aborts {
+            self.close_and_abort();
+        }
+        self.run_until_quiet();
+        let can_run = |job: &ModelJob| !self.model.crew(job.crew).workers.is_empty();
+        let waiting = self.model.jobs_at(|job| job.waits() && can_run(job));
+        assert_eq!(waiting, [], "I9: a wait that does not end");
+        if !aborts {
+            self.close_and_abort();
+            self.run_until_quiet();
+        }
+        for _ in self.model.crew_ids() {
+            self.apply(&Op::Detach(0));
+        }
+        assert_eq!(self.model.crew_ids(), []);
+        let Ledger { waiting_limit_bytes, held_bytes, .. } = *self.real.ledger();
+        assert_eq!((waiting_limit_bytes, held_bytes), (0, 0));
+        let permits = self.real.permits();
+        assert_eq!((permits.count, permits.bytes, permits.waiting()), (0, 0, 0));
+    }
+}
