@@ -1,0 +1,21 @@
+//! The crate as its callers see it. Tests are named after the property they hold; those named
+//! i1 to i9 hold the invariants that the crate's own comments refer to.
+
+mod child;
+mod kit;
+mod watchdog;
+
+mod admission;
+mod budget;
+mod build;
+mod bytes;
+mod cost;
+mod ending;
+mod fork;
+mod map;
+mod mix;
+mod outcome;
+mod reentry;
+mod refusal;
+mod scope;
+mod withdrawal;

@@ -1,0 +1,33 @@
+//! A hang is a failure that names its test, not a stuck run.
+
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Ends the process if it is not dropped in time. Made first in a test, it is dropped last: it
+/// watches the drops of everything else too.
+pub(crate) struct Watchdog(#[allow(dead_code, reason = "dropping it ends the watch")] Sender<()>);
+
+impl Watchdog {
+    pub(crate) fn over(test: &'static str) -> Watchdog {
+        let (test_ends, watch) = channel::<()>();
+        thread::spawn(move || {
+            if let Err(RecvTimeoutError::Timeout) = watch.recv_timeout(PATIENCE) {
+                eprintln!("watchdog: {test} hangs");
+                std::process::abort();
+            }
+        });
+        Watchdog(test_ends)
+    }
+}
+
+/// Names the enclosing function, which the thread's name does not when tests run one by one.
+macro_rules! watch {
+    () => {{
+        fn here() {}
+        crate::watchdog::Watchdog::over(std::any::type_name_of_val(&here))
+    }};
+}
+pub(crate) use watch;
