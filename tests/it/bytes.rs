@@ -128,13 +128,17 @@ const PATHS: [Path; 14] = [
     }),
     ("panic in the drop of the result", |bench| {
         let bad = PanicsInDrop(bench.live.one());
+        let blocker = bench.full();
         drop(bench.executor.submit(COST, move || bad).unwrap());
-        until(|| bench.executor.stats().counts.completed == 1);
+        blocker.release();
+        until(|| bench.executor.stats().counts.completed == 2);
         bench.beside
     }),
     ("panic in the drop of the payload", |bench| {
         let bad = PanicsInDrop(bench.live.one());
+        let blocker = bench.full();
         drop(bench.executor.submit(COST, move || panic_any(bad)).unwrap());
+        blocker.release();
         until(|| bench.executor.stats().counts.panicked == 1);
         bench.beside
     }),

@@ -4,7 +4,8 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Seconds, unless `ADMIT_TEST_PATIENCE` says otherwise: far above what the slowest test takes.
+const PATIENCE: u64 = 60;
 
 /// Ends the process if it is not dropped in time. Made first in a test, it is dropped last: it
 /// watches the drops of everything else too.
@@ -12,9 +13,12 @@ pub(crate) struct Watchdog(#[allow(dead_code, reason = "dropping it ends the wat
 
 impl Watchdog {
     pub(crate) fn over(test: &'static str) -> Watchdog {
+        let seconds =
+            std::env::var("ADMIT_TEST_PATIENCE").map_or(PATIENCE, |text| text.parse().unwrap());
+        let patience = Duration::from_secs(seconds);
         let (test_ends, watch) = channel::<()>();
         thread::spawn(move || {
-            if let Err(RecvTimeoutError::Timeout) = watch.recv_timeout(PATIENCE) {
+            if let Err(RecvTimeoutError::Timeout) = watch.recv_timeout(patience) {
                 eprintln!("watchdog: {test} hangs");
                 std::process::abort();
             }
