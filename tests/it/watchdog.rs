@@ -1,5 +1,6 @@
 //! A hang is a failure that names its test, not a stuck run.
 
+use std::io::Write;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -19,7 +20,8 @@ impl Watchdog {
         let (test_ends, watch) = channel::<()>();
         thread::spawn(move || {
             if let Err(RecvTimeoutError::Timeout) = watch.recv_timeout(patience) {
-                eprintln!("watchdog: {test} hangs");
+                // Not `eprintln!`, whose text the harness keeps to itself until the test has ended.
+                let _ = writeln!(std::io::stderr(), "watchdog: {test} hangs");
                 std::process::abort();
             }
         });
