@@ -53,6 +53,8 @@ pub(crate) struct Crew<J, W> {
     waiting_jobs: usize,
     waiting_bytes: u64,
     waiting_limit_bytes: u64,
+    /// Jobs that stand outside, in all lanes.
+    outside_jobs: usize,
     /// Whether the limit is still set aside from the budget.
     limit_claimed: bool,
     /// Admitted jobs that no worker has fetched yet, at most one for each free worker.
@@ -78,6 +80,7 @@ impl<J, W> Crew<J, W> {
             waiting_jobs: 0,
             waiting_bytes: 0,
             waiting_limit_bytes,
+            outside_jobs: 0,
             limit_claimed: true,
             ready: VecDeque::new(),
             workers: 0,
@@ -159,10 +162,10 @@ impl<J, W> Crew<J, W> {
 
     pub(crate) fn give_credit(&self, intake: &mut CrewIntake<J, W>) {
         intake.is_open = self.may_give_credit();
-        // Those who wait for the executor's bytes come before new ones.
-        let is_crowded = !self.crowded.is_empty();
+        // While anybody stands outside, the room in bytes is theirs: they may take it up
+        // without the intake being asked, and before new ones.
         intake.room_bytes =
-            if is_crowded { 0 } else { self.waiting_limit_bytes - self.waiting_bytes };
+            if self.outside_jobs > 0 { 0 } else { self.waiting_limit_bytes - self.waiting_bytes };
         if intake.lanes.len() != self.lanes.len() {
             intake.lanes.resize_with(self.lanes.len(), LaneIntake::new);
         }
@@ -217,6 +220,7 @@ impl<J, W> Crew<J, W> {
             self.put_inside(lane, seq, entry);
         } else {
             self.lanes[lane].outside.push(seq, entry);
+            self.outside_jobs += 1;
             self.note_if_crowded(lane);
         }
         self.list_head(lane, seq);
@@ -253,7 +257,10 @@ impl<J, W> Crew<J, W> {
                 self.waiting_bytes -= entry.input_bytes;
                 entry
             }
-            None => queue.outside.pop().expect("the lane has a head").1,
+            None => {
+                self.outside_jobs -= 1;
+                queue.outside.pop().expect("the lane has a head").1
+            }
         };
         queue.running_jobs += 1;
         queue.running_bytes += entry.bytes;
@@ -275,7 +282,9 @@ impl<J, W> Crew<J, W> {
     }
 
     pub(crate) fn leave_outside(&mut self, lane: usize, seq: u64) -> Option<J> {
-        self.lanes[lane].outside.remove(seq).map(|entry| entry.job)
+        let entry = self.lanes[lane].outside.remove(seq)?;
+        self.outside_jobs -= 1;
+        Some(entry.job)
     }
 
     /// Gives places that became free to those outside, in order.
@@ -305,6 +314,7 @@ impl<J, W> Crew<J, W> {
             }
             self.crowded.remove(&(seq, lane));
             let (_, mut entry) = self.lanes[lane].outside.pop().expect("it is the front");
+            self.outside_jobs -= 1;
             if let Some(submitter) = entry.submitter.take() {
                 tell(submitter);
             }
@@ -446,6 +456,7 @@ impl<J, W> Crew<J, W> {
     pub(crate) fn close(&mut self, mut refuse: impl FnMut(J, Option<W>)) {
         self.closed = true;
         self.crowded.clear();
+        self.outside_jobs = 0;
         for queue in &mut self.lanes {
             while let Some((_, entry)) = queue.outside.pop() {
                 queue.counts.refused_closed += 1;
@@ -483,6 +494,7 @@ impl<J, W> Crew<J, W> {
         for queue in &mut self.lanes {
             let entries = queue.outside.remove_where(|entry| entry.bytes > admissible_bytes);
             queue.counts.refused_never_fits += entries.len() as u64;
+            self.outside_jobs -= entries.len();
             gone.extend(entries);
         }
         gone

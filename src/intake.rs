@@ -112,6 +112,8 @@ mod tests {
     const LIMIT_JOBS: usize = 4;
     const LIMIT_BYTES: u64 = 6;
     const LIMIT_WAITING: u64 = 8;
+    /// Stands for whoever waits for a place: all the same to the machine.
+    const SUBMITTER: usize = usize::MAX;
 
     #[derive(Clone, Debug)]
     enum Event {
@@ -119,6 +121,7 @@ mod tests {
             lane: usize,
             working: u64,
             input: u64,
+            waits: bool,
         },
         /// A worker's next step, whatever it is.
         Step(usize),
@@ -128,8 +131,9 @@ mod tests {
 
     fn events() -> impl Strategy<Value = Vec<Event>> {
         let event = prop_oneof![
-            5 => (0..LANES, 0..5_u64, 0..3_u64)
-                .prop_map(|(lane, working, input)| Event::Submit { lane, working, input }),
+            5 => (0..LANES, 0..5_u64, 0..3_u64, any::<bool>()).prop_map(
+                |(lane, working, input, waits)| Event::Submit { lane, working, input, waits }
+            ),
             5 => (0..3_usize).prop_map(Event::Step),
             1 => (0..8_usize).prop_map(Event::Cancel),
             1 => (20..30_u64).prop_map(Event::Resize),
@@ -190,6 +194,9 @@ mod tests {
             let effects = self.state.take_effects();
             for (worker, verdict) in effects.told {
                 assert_eq!(verdict, Verdict::Go);
+                if worker == SUBMITTER {
+                    continue;
+                }
                 assert!(matches!(self.workers[worker], Worker::Benched), "told once");
                 self.workers[worker] = Worker::Coming;
             }
@@ -204,7 +211,7 @@ mod tests {
             self.expected[lane].remove(at.expect("it waits"));
         }
 
-        fn submit(&mut self, lane: usize, cost: Cost) {
+        fn submit(&mut self, lane: usize, cost: Cost, waits: bool) {
             let at = LaneId { crew: 0, lane };
             let job = self.tickets.len() as u64;
             let since = Moment::now();
@@ -214,6 +221,10 @@ mod tests {
                 Err(job) => {
                     self.change(Some(at), |state| match state.offer(at, cost, since, job) {
                         Offer::Accepted(ticket) => Some(ticket),
+                        Offer::Outside(ticket) if waits => {
+                            state.wait(ticket, SUBMITTER);
+                            Some(ticket)
+                        }
                         Offer::Outside(ticket) => {
                             state.withdraw(ticket).expect("it stands outside");
                             None
@@ -289,8 +300,8 @@ mod tests {
             let mut machine = Machine::new();
             for event in events {
                 match event {
-                    Event::Submit { lane, working, input } => {
-                        machine.submit(lane, Cost::new(working).input(input));
+                    Event::Submit { lane, working, input, waits } => {
+                        machine.submit(lane, Cost::new(working).input(input), waits);
                     }
                     Event::Step(worker) => machine.step(worker),
                     Event::Cancel(nth) => {
