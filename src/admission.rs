@@ -10,8 +10,9 @@
 //! the lock is left in [`Effects`]: whom to wake, and which jobs to end.
 
 use crate::answer::{LaneId, Offer, Refusal, Request, Ticket};
+use crate::bench::{Done, Grant};
 use crate::cost::Cost;
-use crate::crew::{Crew, Done, Grant};
+use crate::crew::Crew;
 use crate::effects::{Effects, Fate, Gone, Place, Verdict};
 use crate::error::Limit;
 use crate::intake::{CrewIntake, Intake};
@@ -223,7 +224,7 @@ impl<J, W> Admission<J, W> {
 
     /// Whether an admitted job waits to be fetched.
     pub(crate) fn has_ready(&self) -> bool {
-        self.crews.iter().flatten().any(Crew::has_ready)
+        self.crews.iter().flatten().any(|crew| crew.bench().has_ready())
     }
 
     /// Whether a worker of the crew should look into the intake.
@@ -233,14 +234,14 @@ impl<J, W> Admission<J, W> {
 
     /// A worker has started and is free.
     pub(crate) fn start_worker(&mut self, crew: usize) {
-        self.crew_mut(crew).start_worker();
+        self.crew_mut(crew).bench_mut().start();
         self.settle();
     }
 
     /// Hands a free worker an admitted job, if there is one.
     pub(crate) fn take(&mut self, crew: usize) -> Option<Grant<J>> {
         let crew = self.crews[crew].as_mut().expect("its worker names it");
-        let grant = crew.take_ready()?;
+        let grant = crew.bench_mut().take_ready()?;
         crew.rouse(&mut self.effects.told);
         Some(grant)
     }
@@ -260,17 +261,17 @@ impl<J, W> Admission<J, W> {
     /// A free worker found nothing and lies down; it is told when there is work, or an end. To
     /// be called in one step with the `take` and the `may_leave` that gave it nothing to do.
     pub(crate) fn bench(&mut self, crew: usize, worker: W) {
-        self.crew_mut(crew).bench(worker);
+        self.crew_mut(crew).bench_mut().lie_down(worker);
     }
 
     /// A free worker found nothing and looks again soon, as if it had been told to.
     pub(crate) fn stay_awake(&mut self, crew: usize) {
-        self.crew_mut(crew).stay_awake();
+        self.crew_mut(crew).bench_mut().stay_awake();
     }
 
     /// A worker that was told has come.
     pub(crate) fn arrive(&mut self, crew: usize) {
-        self.crew_mut(crew).arrive();
+        self.crew_mut(crew).bench_mut().arrive();
     }
 
     /// Lets a free worker leave, if the crew is closed and nothing is left to run.
@@ -278,7 +279,7 @@ impl<J, W> Admission<J, W> {
         if !self.crew(crew).is_over() {
             return false;
         }
-        if self.crew_mut(crew).leave() {
+        if self.crew_mut(crew).bench_mut().leave() {
             // The last worker is gone: nothing can wait here any more.
             let crew = self.crews[crew].as_mut().expect("its worker names it");
             self.ledger.waiting_limit_bytes -= crew.give_back_waiting_limit();
@@ -397,9 +398,9 @@ impl<J, W> Admission<J, W> {
                     let (grant, submitter) = crew.admit_head(at.lane);
                     if taker == Some(at.crew) {
                         taker = None;
-                        taken = Some(crew.give(grant));
+                        taken = Some(crew.bench_mut().give(grant));
                     } else {
-                        crew.make_ready(grant);
+                        crew.bench_mut().make_ready(grant);
                     }
                     if let Some(submitter) = submitter {
                         self.effects.told.push((submitter, Verdict::Go));

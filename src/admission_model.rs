@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestError, TestRunner};
 
 use self::pair::{Op, Pair, Patience};
-use crate::crew::Ended;
+use crate::bench::Ended;
 
 fn attach() -> impl Strategy<Value = Op> {
     let lane = (prop_oneof![2 => 0..4_usize, 1 => Just(100)], 0..4_u64);

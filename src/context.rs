@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::Arc;
 
-use crate::crew::Ended;
+use crate::bench::Ended;
 use crate::job::Job;
 use crate::shared::ExecutorId;
 use crate::sync::thread_local;

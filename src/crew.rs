@@ -2,42 +2,16 @@
 
 use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
-use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap};
 use std::sync::Arc;
-use std::time::Duration;
 
+use crate::bench::{Bench, Done, Ended, Grant};
 use crate::effects::Verdict;
 use crate::error::Limit;
 use crate::intake::{CrewIntake, LaneIntake};
 use crate::line::Line;
 use crate::queue::{Entry, Queue};
 use crate::sys::clock::Moment;
-
-/// An admitted job on its way to a worker. Its bytes are held from here on.
-#[derive(Debug)]
-pub(crate) struct Grant<J> {
-    pub(crate) job: J,
-    pub(crate) lane: usize,
-    pub(crate) bytes: u64,
-    pub(crate) since: Moment,
-}
-
-/// How a job ended on its worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    Completed,
-    Panicked,
-    Cancelled,
-}
-
-/// What a worker reports when its job has ended.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Done {
-    pub(crate) lane: usize,
-    pub(crate) bytes: u64,
-    pub(crate) ended: Ended,
-    pub(crate) waited: Duration,
-}
 
 #[derive(Debug)]
 pub(crate) struct Crew<J, W> {
@@ -57,15 +31,7 @@ pub(crate) struct Crew<J, W> {
     outside_jobs: usize,
     /// Whether the limit is still set aside from the budget.
     limit_claimed: bool,
-    /// Admitted jobs that no worker has fetched yet, at most one for each free worker.
-    ready: VecDeque<Grant<J>>,
-    workers: usize,
-    free_workers: usize,
-    /// Free workers that lie down, the last one on top: its caches are the warmest, and it may
-    /// not have fallen asleep yet.
-    benched: Vec<W>,
-    /// Workers that were told to come and have not arrived.
-    told_workers: usize,
+    bench: Bench<J, W>,
     closed: bool,
     drainers: Line<W>,
 }
@@ -82,11 +48,7 @@ impl<J, W> Crew<J, W> {
             waiting_limit_bytes,
             outside_jobs: 0,
             limit_claimed: true,
-            ready: VecDeque::new(),
-            workers: 0,
-            free_workers: 0,
-            benched: Vec::new(),
-            told_workers: 0,
+            bench: Bench::new(),
             closed: false,
             drainers: Line::new(),
         }
@@ -120,14 +82,6 @@ impl<J, W> Crew<J, W> {
         self.waiting_jobs
     }
 
-    pub(crate) fn workers(&self) -> usize {
-        self.workers
-    }
-
-    pub(crate) fn free_workers(&self) -> usize {
-        self.free_workers - self.ready.len()
-    }
-
     pub(crate) fn is_closed(&self) -> bool {
         self.closed
     }
@@ -138,26 +92,24 @@ impl<J, W> Crew<J, W> {
         !self.lanes[lane].outside.is_empty() || !self.crowded.is_empty()
     }
 
-    pub(crate) fn has_ready(&self) -> bool {
-        !self.ready.is_empty()
-    }
-
     pub(crate) fn has_free_worker(&self) -> bool {
-        self.free_workers > self.ready.len()
+        self.bench.free() > 0
     }
 
     /// Closed, and nothing left to hand out. (Closing leaves nobody outside.)
     pub(crate) fn is_over(&self) -> bool {
-        self.closed && self.waiting_jobs == 0 && self.ready.is_empty()
+        self.closed && self.waiting_jobs == 0 && !self.bench.has_ready()
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        self.waiting_jobs == 0 && self.workers == 0
+        self.waiting_jobs == 0 && self.bench.workers() == 0
     }
 
     /// Nobody sleeps who could run a new job, or somebody is on the way to look for one.
     fn may_give_credit(&self) -> bool {
-        !self.closed && self.workers > 0 && (!self.has_free_worker() || self.told_workers > 0)
+        !self.closed
+            && self.bench.workers() > 0
+            && (!self.has_free_worker() || self.bench.has_told())
     }
 
     pub(crate) fn give_credit(&self, intake: &mut CrewIntake<J, W>) {
@@ -375,30 +327,16 @@ impl<J, W> Crew<J, W> {
 
     // Workers.
 
-    pub(crate) fn start_worker(&mut self) {
-        self.workers += 1;
-        self.free_workers += 1;
+    pub(crate) fn bench(&self) -> &Bench<J, W> {
+        &self.bench
     }
 
-    /// Keeps an admitted job for a free worker that is not here.
-    pub(crate) fn make_ready(&mut self, grant: Grant<J>) {
-        self.ready.push_back(grant);
-    }
-
-    /// Hands an admitted job to a free worker that is here.
-    pub(crate) fn give(&mut self, grant: Grant<J>) -> Grant<J> {
-        self.free_workers -= 1;
-        grant
-    }
-
-    pub(crate) fn take_ready(&mut self) -> Option<Grant<J>> {
-        let grant = self.ready.pop_front()?;
-        self.free_workers -= 1;
-        Some(grant)
+    pub(crate) fn bench_mut(&mut self) -> &mut Bench<J, W> {
+        &mut self.bench
     }
 
     pub(crate) fn finish(&mut self, done: Done) {
-        self.free_workers += 1;
+        self.bench.become_free();
         let queue = &mut self.lanes[done.lane];
         queue.running_jobs -= 1;
         queue.running_bytes -= done.bytes;
@@ -410,45 +348,14 @@ impl<J, W> Crew<J, W> {
         }
     }
 
-    pub(crate) fn bench(&mut self, worker: W) {
-        self.benched.push(worker);
-    }
-
-    pub(crate) fn stay_awake(&mut self) {
-        self.told_workers += 1;
-    }
-
-    pub(crate) fn arrive(&mut self) {
-        self.told_workers -= 1;
-    }
-
     /// Wakes one worker for work, or all of them for the end.
-    ///
-    /// While one that was told is on its way nobody else is: it will take a job and, finding
-    /// more, call the next. So a job costs one wake at most, and a burst of short jobs that one
-    /// worker can keep up with costs one in all.
     #[inline]
     pub(crate) fn rouse(&mut self, told: &mut Vec<(W, Verdict)>) {
-        if self.ready.is_empty() && !self.closed {
-            return;
-        }
         if self.is_over() {
-            self.told_workers += self.benched.len();
-            told.extend(self.benched.drain(..).map(|worker| (worker, Verdict::Go)));
-        } else if !self.ready.is_empty()
-            && self.told_workers == 0
-            && let Some(worker) = self.benched.pop()
-        {
-            self.told_workers = 1;
-            told.push((worker, Verdict::Go));
+            self.bench.rouse_all(told);
+        } else {
+            self.bench.rouse_one(told);
         }
-    }
-
-    /// A free worker leaves. `true`: it was the last one.
-    pub(crate) fn leave(&mut self) -> bool {
-        self.free_workers -= 1;
-        self.workers -= 1;
-        self.workers == 0
     }
 
     // Ending.
@@ -509,7 +416,7 @@ impl<J, W> Crew<J, W> {
     }
 
     pub(crate) fn wait_for_end(&mut self, seq: u64, waiter: W) -> bool {
-        let wait = self.workers > 0;
+        let wait = self.bench.workers() > 0;
         if wait {
             self.drainers.push(seq, waiter);
         }

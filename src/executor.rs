@@ -300,7 +300,7 @@ impl Executor {
         shared.gate.change(|state| {
             state.stop_waiting_for_end(crew, seq);
             let crew = state.crew(crew);
-            if crew.workers() == 0 {
+            if crew.bench().workers() == 0 {
                 return Ok(());
             }
             Err(DrainError::Unfinished {

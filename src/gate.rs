@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::admission::Admission;
 use crate::answer::{LaneId, Ticket};
+use crate::bench::{Done, Grant};
 use crate::cost::Cost;
-use crate::crew::{Done, Grant};
 use crate::effects::{Effects, Gone};
 use crate::intake::Intake;
 use crate::job::Job;

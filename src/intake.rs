@@ -103,8 +103,9 @@ mod tests {
     use super::Intake;
     use crate::admission::Admission;
     use crate::answer::{LaneId, Offer, Ticket};
+    use crate::bench::{Done, Ended, Grant};
     use crate::cost::Cost;
-    use crate::crew::{Crew, Done, Ended, Grant};
+    use crate::crew::Crew;
     use crate::effects::Verdict;
     use crate::sys::clock::Moment;
 

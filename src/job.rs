@@ -4,7 +4,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::crew::Ended;
+use crate::bench::Ended;
 use crate::effects::{Fate, Verdict};
 use crate::error::{JoinError, Panic};
 use crate::sync::{AtomicBool, AtomicU8, Mutex, Ordering};

@@ -213,7 +213,7 @@ impl Lane {
         let id = self.id();
         self.shared.gate.look(|state| {
             let lane = state.crew(id.crew).lane(id.lane);
-            let workers = state.crew(id.crew).workers();
+            let workers = state.crew(id.crew).bench().workers();
             let admissible_bytes = state.ledger().admissible_bytes();
             (
                 lane.limit_jobs.saturating_add(workers),

@@ -73,6 +73,7 @@ mod admission;
 mod answer;
 mod effects;
 mod crew;
+mod bench;
 mod queue;
 mod permits;
 mod line;

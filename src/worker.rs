@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::bench::{Done, Grant};
 use crate::context;
-use crate::crew::{Done, Grant};
 use crate::job::Job;
 use crate::shared::Shared;
 use crate::sync::{self, Ordering, SPIN_ROUNDS};

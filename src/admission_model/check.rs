@@ -67,8 +67,8 @@ impl Pair {
             |job: &ModelJob| job.crew == id && matches!(job.at, At::Inside | At::Leaving);
         assert_eq!(real.waiting_jobs(), model.jobs_at(unfinished).len());
         assert_eq!(real.waiting_bytes(), model.inside(id, None).1);
-        assert_eq!(real.workers(), crew.workers.len());
-        assert_eq!(real.free_workers(), model.free_workers(id));
+        assert_eq!(real.bench().workers(), crew.workers.len());
+        assert_eq!(real.bench().free(), model.free_workers(id));
         assert_eq!(real.has_free_worker(), model.free_workers(id) > 0);
         assert_eq!((real.is_closed(), real.is_over()), (crew.closed, model.is_over(id)));
         assert!(real.waiting_bytes() <= real.waiting_limit_bytes());

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::crew::Ended;
+use crate::bench::Ended;
 use crate::effects::{Fate, Verdict};
 use crate::error::Limit;
 use crate::stats::Counts;

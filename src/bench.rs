@@ -1,0 +1,136 @@
+//! The free workers of an executor, and the admitted jobs that are meant for them.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::effects::Verdict;
+use crate::sys::clock::Moment;
+
+/// An admitted job on its way to a worker. Its bytes are held from here on.
+#[derive(Debug)]
+pub(crate) struct Grant<J> {
+    pub(crate) job: J,
+    pub(crate) lane: usize,
+    pub(crate) bytes: u64,
+    pub(crate) since: Moment,
+}
+
+/// How a job ended on its worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Completed,
+    Panicked,
+    Cancelled,
+}
+
+/// What a worker reports when its job has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Done {
+    pub(crate) lane: usize,
+    pub(crate) bytes: u64,
+    pub(crate) ended: Ended,
+    pub(crate) waited: Duration,
+}
+
+#[derive(Debug)]
+pub(crate) struct Bench<J, W> {
+    /// Admitted jobs that no worker has fetched yet, at most one for each free worker.
+    ready: VecDeque<Grant<J>>,
+    workers: usize,
+    free: usize,
+    /// Free workers that lie down, the last one on top: its caches are the warmest, and it may
+    /// not have fallen asleep yet.
+    benched: Vec<W>,
+    /// Workers that were told to come, or stay awake to look, and have not arrived.
+    told: usize,
+}
+
+impl<J, W> Bench<J, W> {
+    pub(crate) fn new() -> Self {
+        Bench { ready: VecDeque::new(), workers: 0, free: 0, benched: Vec::new(), told: 0 }
+    }
+
+    pub(crate) fn workers(&self) -> usize {
+        self.workers
+    }
+
+    /// Free workers that no admitted job is meant for.
+    pub(crate) fn free(&self) -> usize {
+        self.free - self.ready.len()
+    }
+
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    pub(crate) fn has_told(&self) -> bool {
+        self.told > 0
+    }
+
+    pub(crate) fn start(&mut self) {
+        self.workers += 1;
+        self.free += 1;
+    }
+
+    /// Keeps an admitted job for a free worker that is not here.
+    pub(crate) fn make_ready(&mut self, grant: Grant<J>) {
+        self.ready.push_back(grant);
+    }
+
+    /// Hands an admitted job to a free worker that is here.
+    pub(crate) fn give(&mut self, grant: Grant<J>) -> Grant<J> {
+        self.free -= 1;
+        grant
+    }
+
+    pub(crate) fn take_ready(&mut self) -> Option<Grant<J>> {
+        let grant = self.ready.pop_front()?;
+        self.free -= 1;
+        Some(grant)
+    }
+
+    /// A worker's job has ended.
+    pub(crate) fn become_free(&mut self) {
+        self.free += 1;
+    }
+
+    pub(crate) fn lie_down(&mut self, worker: W) {
+        self.benched.push(worker);
+    }
+
+    pub(crate) fn stay_awake(&mut self) {
+        self.told += 1;
+    }
+
+    pub(crate) fn arrive(&mut self) {
+        self.told -= 1;
+    }
+
+    /// Wakes one worker if there is work that nobody is on the way to.
+    ///
+    /// While one that was told is on its way nobody else is: it will take a job and, finding
+    /// more, call the next. So a job costs one wake at most, and a burst of short jobs that one
+    /// worker can keep up with costs one in all.
+    pub(crate) fn rouse_one(&mut self, told: &mut Vec<(W, Verdict)>) {
+        if !self.ready.is_empty()
+            && self.told == 0
+            && let Some(worker) = self.benched.pop()
+        {
+            self.told = 1;
+            told.push((worker, Verdict::Go));
+        }
+    }
+
+    /// Wakes everybody, for the end.
+    pub(crate) fn rouse_all(&mut self, told: &mut Vec<(W, Verdict)>) {
+        self.told += self.benched.len();
+        told.extend(self.benched.drain(..).map(|worker| (worker, Verdict::Go)));
+    }
+
+    /// A free worker leaves. `true`: it was the last one.
+    pub(crate) fn leave(&mut self) -> bool {
+        self.free -= 1;
+        self.workers -= 1;
+        self.workers == 0
+    }
+}
