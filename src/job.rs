@@ -220,6 +220,11 @@ where
     }
 
     fn abandon(&self) {
+        // A value without a destructor may as well lie in the cell: fire-and-forget jobs, which
+        // mostly return `()`, save an atomic operation.
+        if !std::mem::needs_drop::<T>() {
+            return;
+        }
         if self.state.swap(ABANDONED, Ordering::AcqRel) == FINISHED {
             let outcome = self.parts.lock().stage.take_outcome();
             drop(outcome);
