@@ -74,14 +74,13 @@ impl<J, W> Admission<J, W> {
     // Executors come and go.
 
     /// Adds an executor. Its limit of waiting bytes is set aside from the budget until its
-    /// workers have left; without room for that, gives back what there is room for.
+    /// workers have left; without that much free, gives back what is free.
     pub(crate) fn attach(&mut self, crew: Crew<J, W>) -> Result<usize, u64> {
-        let room = self.ledger.admissible_bytes();
+        let room = self.ledger.free_bytes();
         if crew.waiting_limit_bytes() > room {
             return Err(room);
         }
         self.ledger.waiting_limit_bytes += crew.waiting_limit_bytes();
-        self.evict_what_never_fits();
         let id = match self.crews.iter().position(Option::is_none) {
             Some(id) => id,
             None => {
@@ -92,6 +91,12 @@ impl<J, W> Admission<J, W> {
         self.crews[id] = Some(crew);
         self.settle();
         Ok(id)
+    }
+
+    /// An executor has come to stay: what it has set aside others will not get.
+    pub(crate) fn stay(&mut self) {
+        self.evict_what_never_fits();
+        self.settle();
     }
 
     /// Forgets an executor that no lane, handle or worker can name any more.
@@ -199,24 +204,42 @@ impl<J, W> Admission<J, W> {
         Some(limit)
     }
 
-    /// Takes a waiting job out of its lane for good. `false`: it does not wait any more.
+    /// Ends a job that no worker has fetched yet. `false`: a worker has it, or it has ended.
     pub(crate) fn cancel(&mut self, ticket: Ticket) -> bool {
-        let crew = self.crew_mut(ticket.at.crew);
-        let Some((job, input_bytes)) = crew.leave_queue(ticket.at.lane, ticket.seq) else {
+        let Ticket { at, seq } = ticket;
+        let crew = self.crew_mut(at.crew);
+        let (job, place) = if let Some((job, input_bytes)) = crew.leave_queue(at.lane, seq) {
+            (job, Place::Waiting { at, input_bytes })
+        } else if let Some((job, bytes)) = crew.leave_ready(seq) {
+            (job, Place::Admitted { at, bytes })
+        } else {
             return false;
         };
-        crew.lane_mut(ticket.at.lane).counts.cancelled += 1;
-        let place = Place { at: ticket.at, input_bytes };
+        crew.lane_mut(at.lane).counts.cancelled += 1;
         self.effects.gone.push(Gone { job, fate: Fate::Cancelled, place });
-        self.let_in(ticket.at);
+        self.let_in(at);
         self.settle();
         true
     }
 
-    /// The closure of a job that left the queue has been dropped.
+    /// The closure of a job that will not run has been dropped.
     pub(crate) fn left(&mut self, place: Place) {
-        self.crew_mut(place.at.crew).left(place.at.lane, place.input_bytes);
-        self.let_in(place.at);
+        match place {
+            Place::Waiting { at, input_bytes } => {
+                self.crew_mut(at.crew).left(at.lane, input_bytes);
+                self.let_in(at);
+            }
+            Place::Admitted { at, bytes } => {
+                self.ledger.release(bytes);
+                self.crew_mut(at.crew).end_unstarted(at.lane, bytes);
+            }
+        }
+        self.settle();
+    }
+
+    /// A job that will not run has ended, and its handle knows.
+    pub(crate) fn ended(&mut self, crew: usize) {
+        self.crew_mut(crew).ended();
         self.settle();
     }
 
@@ -309,7 +332,7 @@ impl<J, W> Admission<J, W> {
         self.effects.gone.extend(jobs.into_iter().map(|(lane, job, input_bytes)| Gone {
             job,
             fate: Fate::Aborted,
-            place: Place { at: LaneId { crew, lane }, input_bytes },
+            place: Place::Waiting { at: LaneId { crew, lane }, input_bytes },
         }));
         self.let_in_everywhere(crew);
         self.settle();
@@ -468,7 +491,7 @@ impl<J, W> Admission<J, W> {
             for (lane, entry) in crew.evict_inside(admissible_bytes) {
                 let fate = Fate::NeverFits { needed_bytes: entry.bytes, admissible_bytes };
                 let at = LaneId { crew: id, lane };
-                let place = Place { at, input_bytes: entry.input_bytes };
+                let place = Place::Waiting { at, input_bytes: entry.input_bytes };
                 effects.gone.push(Gone { job: entry.job, fate, place });
             }
             for entry in crew.evict_outside(admissible_bytes) {

@@ -11,6 +11,7 @@ use crate::sys::clock::Moment;
 pub(crate) struct Grant<J> {
     pub(crate) job: J,
     pub(crate) lane: usize,
+    pub(crate) seq: u64,
     pub(crate) bytes: u64,
     pub(crate) since: Moment,
 }
@@ -81,6 +82,12 @@ impl<J, W> Bench<J, W> {
     pub(crate) fn give(&mut self, grant: Grant<J>) -> Grant<J> {
         self.free -= 1;
         grant
+    }
+
+    /// Takes back an admitted job that no worker has fetched.
+    pub(crate) fn take_back(&mut self, seq: u64) -> Option<Grant<J>> {
+        let at = self.ready.iter().position(|grant| grant.seq == seq)?;
+        self.ready.remove(at)
     }
 
     pub(crate) fn take_ready(&mut self) -> Option<Grant<J>> {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::answer::Request;
-use crate::context;
 use crate::effects::Verdict;
 use crate::error::{AcquireError, BuildError};
 use crate::gate::Gate;
 use crate::ledger::Ledger;
+use crate::shared;
 use crate::waiter::Waiter;
 
 /// A number of bytes, some of them in reserve, that jobs and permits hold parts of.
@@ -106,7 +106,7 @@ impl Budget {
     ///
     /// Blocks until the bytes are there.
     pub fn acquire(&self, bytes: u64) -> Result<Permit, AcquireError> {
-        if context::employer().is_some_and(|it| it.gate == Arc::as_ptr(&self.gate).addr()) {
+        if shared::is_callers_budget(Arc::as_ptr(&self.gate).addr()) {
             return self.try_acquire(bytes).map_err(|error| match error {
                 AcquireError::NotNow { .. } => AcquireError::OwnWorker,
                 other => other,
@@ -148,7 +148,10 @@ impl Budget {
     ///
     /// Blocks for at most `timeout`.
     pub fn acquire_timeout(&self, bytes: u64, timeout: Duration) -> Result<Permit, AcquireError> {
-        self.acquire_until(bytes, Instant::now().checked_add(timeout))
+        match Instant::now().checked_add(timeout) {
+            Some(deadline) => self.acquire_until(bytes, Some(deadline)),
+            None => self.acquire(bytes),
+        }
     }
 
     fn acquire_until(&self, bytes: u64, deadline: Option<Instant>) -> Result<Permit, AcquireError> {
@@ -259,7 +262,9 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.gate.change(|state| state.release(self.bytes, true));
+        if !self.gate.was_forked() {
+            self.gate.change(|state| state.release(self.bytes, true));
+        }
     }
 }
 

@@ -13,6 +13,8 @@ use crate::worker;
 
 const DEFAULT_LANE: &str = "default";
 const DEFAULT_CAPACITY: usize = 1024;
+/// Each thread takes two memory mappings, and Linux allows a process 65,530.
+const MOST_WORKERS: usize = 16_384;
 
 /// What a lane is to be like: its name and its limits.
 ///
@@ -100,7 +102,8 @@ impl Builder {
         }
     }
 
-    /// How many workers run jobs. All are started by [`build`](Builder::build) and stay.
+    /// How many workers run jobs, at most 16,384. All are started by [`build`](Builder::build)
+    /// and stay.
     ///
     /// Workers are for processors and the budget is for memory: more workers than processors
     /// are of little use, and how many jobs fit into memory is not their business.
@@ -175,6 +178,9 @@ impl Builder {
         if self.workers == 0 {
             return Err(BuildError::NoWorkers);
         }
+        if self.workers > MOST_WORKERS {
+            return Err(BuildError::TooManyWorkers { asked: self.workers, most: MOST_WORKERS });
+        }
         if self.thread_name.contains('\0') {
             return Err(BuildError::ThreadName);
         }
@@ -240,6 +246,7 @@ impl Builder {
                 }
             }
         }
+        shared.gate.change(|state| state.stay());
         Ok(Executor::new(shared, threads))
     }
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use crate::bench::Ended;
 use crate::job::Job;
-use crate::shared::ExecutorId;
 use crate::sync::thread_local;
 
 thread_local! {
@@ -15,12 +14,22 @@ thread_local! {
     static RUNNING: RefCell<Option<Arc<dyn Job>>> = const { RefCell::new(None) };
 }
 
-/// A worker's executor and budget.
-#[derive(Clone, Copy)]
+/// An executor by its place: the address of its budget's gate, and its crew there. Its workers
+/// keep both alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Employer {
-    pub(crate) executor: ExecutorId,
-    /// The gate's address: it lives as long as its workers do.
     pub(crate) gate: usize,
+    pub(crate) crew: usize,
+}
+
+/// Does something for an executor as one of its workers would: it must not wait for the
+/// executor either.
+pub(crate) fn as_worker_of(employer: Employer, act: impl FnOnce()) {
+    let before = WORKS_FOR.try_with(|works_for| works_for.replace(Some(employer)));
+    act();
+    if let Ok(before) = before {
+        WORKS_FOR.with(|works_for| works_for.set(before));
+    }
 }
 
 pub(crate) fn employer() -> Option<Employer> {

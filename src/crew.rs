@@ -202,26 +202,40 @@ impl<J, W> Crew<J, W> {
     #[inline]
     pub(crate) fn admit_head(&mut self, lane: usize) -> (Grant<J>, Option<W>) {
         let queue = &mut self.lanes[lane];
-        let entry = match queue.inside.pop() {
-            Some((_, entry)) => {
+        let (seq, entry) = match queue.inside.pop() {
+            Some((seq, entry)) => {
                 queue.inside_bytes -= entry.input_bytes;
                 self.waiting_jobs -= 1;
                 self.waiting_bytes -= entry.input_bytes;
-                entry
+                (seq, entry)
             }
             None => {
                 self.outside_jobs -= 1;
-                queue.outside.pop().expect("the lane has a head").1
+                queue.outside.pop().expect("the lane has a head")
             }
         };
         queue.running_jobs += 1;
         queue.running_bytes += entry.bytes;
         let Entry { job, bytes, since, submitter, .. } = entry;
-        (Grant { job, lane, bytes, since }, submitter)
+        (Grant { job, lane, seq, bytes, since }, submitter)
     }
 
-    /// Takes a job out of the queue. Its bytes, and the crew's count of waiting jobs, stay
-    /// until [`left`](Crew::left).
+    /// Takes back a job that was admitted and not fetched. It holds its bytes until
+    /// [`end_unstarted`](Crew::end_unstarted), and counts as waiting until it has
+    /// [`ended`](Crew::ended).
+    pub(crate) fn leave_ready(&mut self, seq: u64) -> Option<(J, u64)> {
+        let grant = self.bench.take_back(seq)?;
+        self.waiting_jobs += 1;
+        Some((grant.job, grant.bytes))
+    }
+
+    pub(crate) fn end_unstarted(&mut self, lane: usize, bytes: u64) {
+        self.lanes[lane].running_jobs -= 1;
+        self.lanes[lane].running_bytes -= bytes;
+    }
+
+    /// Takes a job out of the queue. Its bytes stay until [`left`](Crew::left), and it counts as
+    /// waiting until it has [`ended`](Crew::ended).
     pub(crate) fn leave_queue(&mut self, lane: usize, seq: u64) -> Option<(J, u64)> {
         let entry = self.lanes[lane].inside.remove(seq)?;
         Some((entry.job, entry.input_bytes))
@@ -229,8 +243,12 @@ impl<J, W> Crew<J, W> {
 
     pub(crate) fn left(&mut self, lane: usize, input_bytes: u64) {
         self.lanes[lane].inside_bytes -= input_bytes;
-        self.waiting_jobs -= 1;
         self.waiting_bytes -= input_bytes;
+    }
+
+    /// A job that left the queue or the bench has ended, and its handle knows.
+    pub(crate) fn ended(&mut self) {
+        self.waiting_jobs -= 1;
     }
 
     pub(crate) fn leave_outside(&mut self, lane: usize, seq: u64) -> Option<J> {
@@ -340,11 +358,13 @@ impl<J, W> Crew<J, W> {
         let queue = &mut self.lanes[done.lane];
         queue.running_jobs -= 1;
         queue.running_bytes -= done.bytes;
-        queue.counts.waited += done.waited;
         match done.ended {
             Ended::Completed => queue.counts.completed += 1,
             Ended::Panicked => queue.counts.panicked += 1,
             Ended::Cancelled => queue.counts.cancelled += 1,
+        }
+        if done.ended != Ended::Cancelled {
+            queue.counts.waited += done.waited;
         }
     }
 

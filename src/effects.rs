@@ -24,7 +24,7 @@ pub(crate) enum Fate {
     NeverFits { needed_bytes: u64, admissible_bytes: u64 },
 }
 
-/// A job that left the queue without running. Its input still counts as waiting until the
+/// A job that left the queue, or the workers' bench, without running. Its bytes stay until the
 /// closure is dropped and [`Admission::left`](crate::admission::Admission::left) says so (I4).
 #[derive(Debug)]
 pub(crate) struct Gone<J> {
@@ -33,11 +33,20 @@ pub(crate) struct Gone<J> {
     pub(crate) place: Place,
 }
 
-/// What a job that left the queue still occupies there.
+/// What a job that will not run still occupies, until its closure is dropped.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    pub(crate) at: LaneId,
-    pub(crate) input_bytes: u64,
+pub(crate) enum Place {
+    /// It left a queue.
+    Waiting { at: LaneId, input_bytes: u64 },
+    /// It was admitted, and no worker had fetched it.
+    Admitted { at: LaneId, bytes: u64 },
+}
+
+impl Place {
+    pub(crate) fn at(&self) -> LaneId {
+        let (Place::Waiting { at, .. } | Place::Admitted { at, .. }) = *self;
+        at
+    }
 }
 
 /// What the caller of the state machine has to do once the lock is released (I7).

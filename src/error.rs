@@ -48,6 +48,12 @@ impl fmt::Display for Limit {
             Limit::LaneJobs { waiting, limit } => {
                 write!(f, "{waiting} of at most {limit} jobs wait in the lane")
             }
+            Limit::LaneInputBytes { input_bytes, limit_bytes: 0, .. } => write!(
+                f,
+                "no input may wait in the lane (its limit, or the executor's waiting_bytes, is 0), \
+                 and no worker is free to take the job with {} of it",
+                Bytes(input_bytes),
+            ),
             Limit::LaneInputBytes { input_bytes, waiting_bytes, limit_bytes } => write!(
                 f,
                 "input of {} has no place beside {} of at most {} that wait in the lane",
@@ -85,9 +91,10 @@ pub enum Refused {
     /// The executor is closed.
     #[error("executor is closed")]
     Closed,
-    /// The lane is full, and the caller is one of the executor's own workers: were they all to
-    /// wait for a place, no worker would be left to make one.
-    #[error("one of the executor's own workers may not wait for a place in its lanes")]
+    /// The lane is full, and the caller is a worker of the executor or of another one on the
+    /// same budget. Were all workers to wait for places, none would be left to make one; and the
+    /// bytes that the caller's job holds may be those that the head of the lane waits for.
+    #[error("a worker may not wait for a place in a lane of its own executor or budget")]
     OwnWorker,
     /// The process was forked after the executor was built, and threads do not survive a fork.
     #[error("executor was built before this process was forked and has no workers here")]
@@ -142,6 +149,13 @@ impl<F> fmt::Display for SubmitError<F> {
 
 impl<F> std::error::Error for SubmitError<F> {}
 
+/// For `?` where the closure is not to travel with the error.
+impl<F> From<SubmitError<F>> for Refused {
+    fn from(error: SubmitError<F>) -> Refused {
+        error.reason
+    }
+}
+
 /// Why a handle has no value.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -164,9 +178,10 @@ pub enum JoinError {
         /// The most that can be admitted at once.
         admissible_bytes: u64,
     },
-    /// The caller is one of the executor's own workers and the job has not finished: were all
-    /// workers to wait for jobs, none would be left to run them. The job goes on.
-    #[error("one of the executor's own workers may not wait for a job of that executor")]
+    /// The job has not finished, and the caller is a worker of its executor or of another one on
+    /// the same budget: it could wait for a worker, or for bytes, that it occupies itself. The
+    /// job goes on.
+    #[error("a worker may not wait for a job of its own executor or budget")]
     OwnWorker,
     /// The process was forked after the executor was built, and threads do not survive a fork.
     #[error("executor was built before this process was forked and has no workers here")]
@@ -264,7 +279,8 @@ pub enum BuildError {
     WaitingAboveBudget {
         /// The limit that was asked for.
         waiting_limit_bytes: u64,
-        /// Capacity less reserve less the limits of other executors on the same budget.
+        /// Capacity less reserve, less the limits of other executors on the same budget, less
+        /// what jobs and permits hold.
         available_bytes: u64,
     },
     /// A lane may hold more waiting bytes than the whole executor.
@@ -293,6 +309,15 @@ pub enum BuildError {
     /// The workers' name has a NUL byte in it, which no thread's name may have.
     #[error("name of the worker threads has a nul byte in it")]
     ThreadName,
+    /// More workers than make sense, or than are safe: with tens of thousands of stacks a process
+    /// runs out of memory mappings, and the standard library aborts it.
+    #[error("{asked} workers are too many: at most {most} are allowed")]
+    TooManyWorkers {
+        /// How many were asked for.
+        asked: usize,
+        /// The most that are allowed.
+        most: usize,
+    },
     /// A thread could not be started. Those that had been were stopped again.
     #[error("only {started} of {asked} workers could be started: {source}")]
     Workers {
@@ -317,8 +342,9 @@ pub enum DrainError {
         /// Jobs that still wait.
         waiting_jobs: usize,
     },
-    /// The caller is one of the executor's own workers, and would wait for itself.
-    #[error("one of the executor's own workers may not wait for the executor's end")]
+    /// The caller is one of the executor's own workers and would wait for itself, or a worker of
+    /// another executor on the same budget and could.
+    #[error("a worker may not wait for the end of an executor that is its own or on its budget")]
     OwnWorker,
     /// The process was forked after the executor was built, and threads do not survive a fork.
     #[error("executor was built before this process was forked and has no workers here")]

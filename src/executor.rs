@@ -77,7 +77,8 @@ impl Executor {
         self.default_lane.shared()
     }
 
-    /// The lane that takes what is submitted to the executor itself.
+    /// The lane that takes what is submitted to the executor itself. Clone it to hand it to
+    /// other threads.
     pub fn default_lane(&self) -> &Lane {
         &self.default_lane
     }
@@ -286,7 +287,7 @@ impl Executor {
             return Err(DrainError::Forked);
         }
         self.close();
-        if shared.is_own_worker() {
+        if deadline.is_none() && shared.id().is_on_callers_budget() || shared.is_own_worker() {
             return Err(DrainError::OwnWorker);
         }
         let waiter = Arc::new(Waiter::new());

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use crate::admission::Admission;
 use crate::answer::{LaneId, Ticket};
 use crate::bench::{Done, Grant};
+use crate::context::{self, Employer};
 use crate::cost::Cost;
 use crate::effects::{Effects, Gone};
 use crate::intake::Intake;
 use crate::job::Job;
 use crate::sync::{AtomicBool, Mutex, Ordering};
 use crate::sys::clock::Moment;
+use crate::sys::fork::Generation;
 use crate::waiter::Waiter;
 
 pub(crate) type State = Admission<Arc<dyn Job>, Arc<Waiter>>;
@@ -23,6 +25,7 @@ type NewJobs = Intake<Arc<dyn Job>, Arc<Waiter>>;
 /// Producers of busy executors need only the second, and workers with a backlog only the
 /// first. Each is on cache lines of its own, away from the other's.
 pub(crate) struct Gate {
+    generation: Generation,
     state: Apart<Mutex<State>>,
     intake: Apart<Mutex<NewJobs>>,
     /// There may be something to fetch: for workers that look without a lock.
@@ -35,10 +38,16 @@ struct Apart<T>(T);
 impl Gate {
     pub(crate) fn new(capacity_bytes: u64, reserve_bytes: u64) -> Self {
         Gate {
+            generation: Generation::current(),
             state: Apart(Mutex::new(Admission::new(capacity_bytes, reserve_bytes))),
             intake: Apart(Mutex::new(Intake::new())),
             news: Apart(AtomicBool::new(false)),
         }
+    }
+
+    /// Whether the locks are those of a parent process, and may be held by nobody who exists.
+    pub(crate) fn was_forked(&self) -> bool {
+        self.generation != Generation::current()
     }
 
     /// Takes a job in on credit, or gives it back: then it has to be offered to the state.
@@ -130,9 +139,15 @@ impl Gate {
             waiter.tell(verdict);
         }
         for Gone { job, fate, place } in effects.gone {
-            job.discard();
+            let crew = place.at().crew;
+            // The closure may own the executor, or wait for its end: it would wait for this very
+            // thread to go on, as it would on a worker.
+            let employer = Employer { gate: std::ptr::from_ref(self).addr(), crew };
+            context::as_worker_of(employer, || job.discard());
             self.change(|state| state.left(place));
             job.end(fate);
+            // Last: a drain that ends now finds every handle resolved.
+            self.change(|state| state.ended(crew));
         }
     }
 }

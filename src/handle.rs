@@ -68,7 +68,7 @@ impl<'scope, T> ScopedHandle<'scope, T> {
     /// itself holds in a [`Permit`](crate::Permit) never starts: drop the permit first.
     pub fn join(mut self) -> Result<T, JoinError> {
         if !self.is_finished() {
-            if self.executor.is_own_worker() {
+            if self.executor.is_on_callers_budget() {
                 return Err(JoinError::OwnWorker);
             }
             if self.executor.was_forked() {
@@ -90,7 +90,10 @@ impl<'scope, T> ScopedHandle<'scope, T> {
     ///
     /// Blocks for at most `timeout`.
     pub fn join_timeout(mut self, timeout: Duration) -> Result<Result<T, JoinError>, Self> {
-        self.wait(Some(timeout));
+        let Some(deadline) = Instant::now().checked_add(timeout) else {
+            return Ok(self.join());
+        };
+        self.wait(Some(deadline));
         self.take().ok_or(self)
     }
 
@@ -110,10 +113,13 @@ impl<'scope, T> ScopedHandle<'scope, T> {
 
     /// Asks the job to stop.
     ///
-    /// A job that still waits never starts: its closure is dropped, its bytes are released and
-    /// its handle resolves to [`JoinError::Cancelled`], all before this returns `true`. A job
-    /// that runs sees the wish in its [`Context`](crate::Context) and ends when it likes, with
-    /// a value; then, and for a job that has ended, this returns `false`.
+    /// A job that no worker has taken yet never starts: its closure is dropped, its bytes are
+    /// released and its handle resolves to [`JoinError::Cancelled`], all before this returns
+    /// `true`.
+    ///
+    /// `false` means that it was not ended here: it has ended, or a worker has it. A job that
+    /// runs sees the wish in its [`Context`](crate::Context) and ends when it likes, with a
+    /// value. One that its worker has not started yet still resolves to `Cancelled`.
     pub fn cancel(&self) -> bool {
         if self.is_finished() || self.executor.was_forked() {
             return false;
@@ -129,7 +135,7 @@ impl<'scope, T> ScopedHandle<'scope, T> {
         self.job.as_ref().expect("only taking the outcome, which consumes the handle, clears it")
     }
 
-    fn wait(&self, timeout: Option<Duration>) {
+    fn wait(&self, deadline: Option<Instant>) {
         let job = self.job();
         for round in 0..SPIN_ROUNDS {
             if job.is_finished() {
@@ -137,7 +143,6 @@ impl<'scope, T> ScopedHandle<'scope, T> {
             }
             sync::spin(round);
         }
-        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let waiter = Arc::new(Waiter::new());
         if job.tell_when_finished(Arc::clone(&waiter)) && waiter.sleep(deadline).is_none() {
             job.tell_nobody();

@@ -202,8 +202,12 @@ mod tests {
                 self.workers[worker] = Worker::Coming;
             }
             for gone in effects.gone {
-                self.forget(gone.place.at.lane, gone.job);
-                self.change(None, |state| state.left(gone.place));
+                // One that was admitted is in the order, though it is not started.
+                self.forget(gone.place.at().lane, gone.job);
+                self.change(None, |state| {
+                    state.left(gone.place);
+                    state.ended(0);
+                });
             }
         }
 

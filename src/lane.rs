@@ -26,6 +26,10 @@ use crate::waiter::Waiter;
 /// same is done in any lane with a job whose input is larger than the lane's limit of input
 /// bytes: it is never queued, and handed to a worker straight from its submitter.
 ///
+/// Between the lanes of an executor, and between executors on one budget, the order is that of
+/// submission too: a head that does not fit holds up the others. Lanes have bounds of their own,
+/// not a priority. To keep bytes free for some of the work, give it a budget of its own.
+///
 /// Lanes are cheap to clone. One that outlives its executor refuses everything as closed.
 ///
 /// # Examples
@@ -85,7 +89,8 @@ impl Lane {
     /// The closure comes back untouched in [`SubmitError`], with the reason: the job
     /// [never fits](Refused::NeverFits) the budget; the executor is [closed](Refused::Closed),
     /// or was closed meanwhile; or the lane is full and the caller is
-    /// [one of the executor's own workers](Refused::OwnWorker), for which waiting could hang.
+    /// [a worker of the executor or its budget](Refused::OwnWorker), for which waiting could
+    /// hang.
     ///
     /// # Blocking
     ///
@@ -143,6 +148,7 @@ impl Lane {
     /// Runs a function over an iterator and gives its results in the order of the items.
     ///
     /// The iterator is read only as far ahead as the lane and the budget allow: see [`Map`].
+    /// Items that borrow need a scope: [`Scope::map`].
     ///
     /// # Examples
     ///
@@ -182,8 +188,10 @@ impl Lane {
     ///
     /// # Blocking
     ///
-    /// Blocks until every job of the scope has ended. One of the executor's own workers cannot
-    /// submit to a scope, since it could wait for ever: its submissions are refused with
+    /// Blocks until every job of the scope has ended. A job that waits for bytes which the
+    /// calling thread itself holds in a [`Permit`](crate::Permit) never starts: drop the permit
+    /// first. A worker of the executor, or of another one on the same budget, cannot submit to a
+    /// scope, since it could wait for ever: its submissions are refused with
     /// [`Refused::OwnWorker`].
     ///
     /// # Examples
@@ -269,7 +277,7 @@ impl Lane {
             let Offer::Outside(ticket) = offer else { return Ok(offer) };
             match patience {
                 Patience::None => Err(state.withdraw(ticket).expect("it stands outside")),
-                Patience::Forever if self.shared.is_own_worker() => {
+                Patience::Forever if self.shared.id().is_on_callers_budget() => {
                     Err(state.withdraw_from_own_worker(ticket).expect("it stands outside"))
                 }
                 Patience::Forever | Patience::Until(_) => {

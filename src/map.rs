@@ -27,8 +27,8 @@ pub enum MapError {
 ///
 /// Items are read ahead of the results that were asked for only as far as there is room: while
 /// the lane accepts their jobs, while there are no more of them than the lane's capacity and
-/// the workers together, and while their declared bytes, finished ones included, are no more
-/// than the budget can admit and the lane may hold. So a consumer that is slow, or stops, stops
+/// the number of workers together, and while their declared bytes, finished ones included, are
+/// below the budget's admissible bytes and the lane's limit of input together. So a consumer that is slow, or stops, stops
 /// the reading.
 ///
 /// Nothing happens before the first call of [`next`](Iterator::next). Dropping a map detaches
@@ -37,12 +37,15 @@ pub enum MapError {
 /// # Errors
 ///
 /// Each item has a result of its own. A job that never fits or that panics is one error in its
-/// place, and the others go on. After an executor was closed the map ends with one
-/// [`Refused::Closed`].
+/// place, and the others go on; the item of a job that was refused is dropped. After an executor
+/// was closed the map ends with one [`Refused::Closed`], and on a worker of the executor, or of
+/// another one on the same budget, it consists of one [`Refused::OwnWorker`].
 ///
 /// # Blocking
 ///
-/// `next` blocks until the next result is there, and while it reads items.
+/// `next` blocks until the next result is there, and while it reads items. A job that waits for
+/// bytes which the calling thread itself holds in a [`Permit`](crate::Permit) never starts: drop
+/// the permit first.
 pub struct Map<'scope, I: Iterator, T> {
     items: I,
     submit: Box<Submit<'scope, I::Item, T>>,
@@ -107,6 +110,18 @@ impl<'scope, I: Iterator, T> Map<'scope, I, T> {
     }
 
     fn read_ahead(&mut self) {
+        if !self.is_read && self.lane.shared().was_forked() {
+            self.is_read = true;
+            self.window.push_back(Ahead { submitted: Err(Refused::Forked), bytes: 0 });
+            return;
+        }
+        if !self.is_read && self.lane.shared().id().is_on_callers_budget() {
+            // Its results could not be waited for.
+            self.is_read = true;
+            self.lane.refuse_own_worker();
+            self.window.push_back(Ahead { submitted: Err(Refused::OwnWorker), bytes: 0 });
+            return;
+        }
         while self.may_read_ahead() {
             // With nothing to wait for in the window, wait for the lane.
             let patience = if self.window.is_empty() { Patience::Forever } else { Patience::None };

@@ -30,18 +30,26 @@ pub struct Scope<'scope, 'env: 'scope> {
 }
 
 /// Counts the jobs of a scope that may still touch what they borrow.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct OpenJobs {
     state: Mutex<OpenState>,
+    /// The scope's thread. Made before the first job: making it may panic, late in a thread's
+    /// life, and a scope must not unwind while jobs run.
+    scope: Waiter,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct OpenState {
     count: usize,
-    scope: Option<Arc<Waiter>>,
+    is_awaited: bool,
 }
 
 impl OpenJobs {
+    fn new() -> Self {
+        let state = OpenState { count: 0, is_awaited: false };
+        OpenJobs { state: Mutex::new(state), scope: Waiter::new() }
+    }
+
     fn open(&self) {
         self.state.lock().count += 1;
     }
@@ -49,22 +57,21 @@ impl OpenJobs {
     fn close(&self) {
         let mut state = self.state.lock();
         state.count -= 1;
-        let scope = if state.count == 0 { state.scope.take() } else { None };
+        let is_last = state.count == 0 && state.is_awaited;
         drop(state);
-        if let Some(scope) = scope {
-            scope.tell(Verdict::Go);
+        if is_last {
+            self.scope.tell(Verdict::Go);
         }
     }
 
     fn wait_for_all(&self) {
-        let waiter = Arc::new(Waiter::new());
         let mut state = self.state.lock();
         if state.count == 0 {
             return;
         }
-        state.scope = Some(Arc::clone(&waiter));
+        state.is_awaited = true;
         drop(state);
-        while waiter.wait(None).is_none() {}
+        while self.scope.wait(None).is_none() {}
     }
 }
 
@@ -111,12 +118,8 @@ pub(crate) fn enter<'env, F, R>(lane: &'env Lane, body: F) -> R
 where
     F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
 {
-    let scope = Scope {
-        lane,
-        open_jobs: Arc::new(OpenJobs::default()),
-        scope: PhantomData,
-        env: PhantomData,
-    };
+    let scope =
+        Scope { lane, open_jobs: Arc::new(OpenJobs::new()), scope: PhantomData, env: PhantomData };
     let result = catch_unwind(AssertUnwindSafe(|| body(&scope)));
     scope.open_jobs.wait_for_all();
     result.unwrap_or_else(|payload| resume_unwind(payload))
@@ -192,7 +195,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         T: Send + 'scope,
     {
         let shared = self.lane.shared();
-        if shared.is_own_worker() {
+        if shared.id().is_on_callers_budget() {
             // The end of the scope would wait for it, with or without a place in the lane.
             self.lane.refuse_own_worker();
             return Err(SubmitError { reason: Refused::OwnWorker, work });

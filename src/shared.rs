@@ -22,6 +22,7 @@ pub(crate) struct Shared {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExecutorId {
     number: u64,
+    place: Employer,
     generation: Generation,
 }
 
@@ -37,7 +38,9 @@ impl Shared {
     pub(crate) fn new(gate: Arc<Gate>, crew: usize) -> Arc<Shared> {
         let mut registry = REGISTRY.lock();
         registry.last += 1;
-        let id = ExecutorId { number: registry.last, generation: Generation::current() };
+        let number = registry.last;
+        let place = Employer { gate: Arc::as_ptr(&gate).addr(), crew };
+        let id = ExecutorId { number, place, generation: Generation::current() };
         let shared = Arc::new(Shared { gate, crew, spinning: AtomicBool::new(false), id });
         registry.executors.insert(id.number, Arc::downgrade(&shared));
         shared
@@ -47,12 +50,9 @@ impl Shared {
         self.id
     }
 
-    pub(crate) fn as_employer(&self) -> Employer {
-        Employer { executor: self.id, gate: Arc::as_ptr(&self.gate).addr() }
-    }
-
+    /// Whether the caller is one of this executor's workers.
     pub(crate) fn is_own_worker(&self) -> bool {
-        self.id.is_own_worker()
+        context::employer() == Some(self.id.place)
     }
 
     pub(crate) fn was_forked(&self) -> bool {
@@ -66,13 +66,24 @@ impl ExecutorId {
         REGISTRY.lock().executors.get(&self.number)?.upgrade()
     }
 
-    pub(crate) fn is_own_worker(self) -> bool {
-        context::employer().is_some_and(|employer| employer.executor == self)
+    /// Whether the caller is a worker whose job holds bytes of the executor's budget, so that
+    /// waiting for a job of the executor could be waiting for itself.
+    pub(crate) fn is_on_callers_budget(self) -> bool {
+        is_callers_budget(self.place.gate)
+    }
+
+    pub(crate) fn as_employer(self) -> Employer {
+        self.place
     }
 
     pub(crate) fn was_forked(self) -> bool {
         self.generation != Generation::current()
     }
+}
+
+/// Whether the caller is a worker of an executor on the budget with this gate.
+pub(crate) fn is_callers_budget(gate: usize) -> bool {
+    context::employer().is_some_and(|employer| employer.gate == gate)
 }
 
 impl Drop for Shared {

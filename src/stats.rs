@@ -31,7 +31,8 @@ pub struct Counts {
     pub refused_closed: u64,
     /// Submissions refused because one of the executor's own workers would have had to wait.
     pub refused_own_worker: u64,
-    /// The waits of all jobs that have run, from the call of `submit` to the start, in sum.
+    /// The waits of all jobs that have run, from the call of `submit` to the start, in sum over
+    /// the jobs. Known to within a tick of the system's timer for each.
     pub waited: Duration,
 }
 

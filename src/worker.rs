@@ -12,11 +12,12 @@ use crate::waiter::Waiter;
 
 /// Fetches jobs and runs them until the executor is closed and nothing is left.
 pub(crate) fn run(shared: Arc<Shared>) {
-    context::work_for(shared.as_employer());
+    context::work_for(shared.id().as_employer());
     let bench = Arc::new(Waiter::new());
     let mut next = None;
     // ADMIT
-    while let Some(Grant { job, lane, bytes, since }) = next.or_else(|| fetch(&shared, &bench)) {
+    while let Some(Grant { job, lane, bytes, since, .. }) = next.or_else(|| fetch(&shared, &bench))
+    {
         let waited = Moment::now().since(since);
         // RUN
         let (job, ended) = context::run(job);

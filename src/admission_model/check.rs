@@ -2,7 +2,7 @@
 
 use super::model::{At, Doing, Id, ModelJob, Who};
 use super::pair::Pair;
-use crate::effects::Verdict;
+use crate::effects::{Place, Verdict};
 use crate::ledger::Ledger;
 
 impl Pair {
@@ -30,8 +30,17 @@ impl Pair {
         assert_eq!(gone, model_gone, "gone");
         for gone in effects.gone {
             let job = self.model.job_mut(gone.job);
-            assert_eq!((gone.place.at.crew, gone.place.at.lane), (job.crew, job.lane));
-            assert_eq!(gone.place.input_bytes, job.input);
+            let at = match gone.place {
+                Place::Waiting { at, input_bytes } => {
+                    assert_eq!((job.at, input_bytes), (At::Leaving, job.input));
+                    at
+                }
+                Place::Admitted { at, bytes } => {
+                    assert_eq!((job.at, bytes), (At::Ending, job.need));
+                    at
+                }
+            };
+            assert_eq!((at.crew, at.lane), (job.crew, job.lane));
             self.places.push((gone.job, gone.place));
         }
         let (real, model) = (&self.real, &self.model);
@@ -63,8 +72,9 @@ impl Pair {
 
     fn check_crew(&self, id: usize) {
         let (model, real, crew) = (&self.model, self.real.crew(id), self.model.crew(id));
-        let unfinished =
-            |job: &ModelJob| job.crew == id && matches!(job.at, At::Inside | At::Leaving);
+        let unfinished = |job: &ModelJob| {
+            job.crew == id && matches!(job.at, At::Inside | At::Leaving | At::Ending)
+        };
         assert_eq!(real.waiting_jobs(), model.jobs_at(unfinished).len());
         assert_eq!(real.waiting_bytes(), model.inside(id, None).1);
         assert_eq!(real.bench().workers(), crew.workers.len());

@@ -40,6 +40,8 @@ pub(super) enum At {
     Running,
     /// Has left the line, but its closure has not been dropped.
     Leaving,
+    /// Was cancelled before a worker fetched it, and holds its bytes until its closure is dropped.
+    Ending,
     Over,
 }
 
@@ -72,7 +74,7 @@ impl ModelJob {
     }
 
     pub(super) fn holds(&self) -> bool {
-        matches!(self.at, At::Ready(_) | At::Running)
+        matches!(self.at, At::Ready(_) | At::Running | At::Ending)
     }
 
     pub(super) fn submitter(&self) -> Who {
@@ -317,7 +319,11 @@ impl Model {
     pub(super) fn end(&mut self, id: Id, end: End) {
         let job = self.job_mut(id);
         job.end = Some(end);
-        job.at = if job.at == At::Inside { At::Leaving } else { At::Over };
+        job.at = match job.at {
+            At::Inside => At::Leaving,
+            At::Ready(_) => At::Ending,
+            _ => At::Over,
+        };
     }
 
     pub(super) fn refuse(&mut self, id: Id, end: End, verdict: Option<Verdict>) {
@@ -373,7 +379,7 @@ impl Model {
                 End::Closed => counts.refused_closed += 1,
                 End::OwnWorker => counts.refused_own_worker += 1,
             }
-            if let End::Ran(_) = end {
+            if matches!(end, End::Ran(Ended::Completed | Ended::Panicked)) {
                 counts.waited += Duration::from_nanos(job.id);
             }
         }

@@ -163,6 +163,7 @@ impl Pair {
                 let (id, place) = pick(&self.places, job)?;
                 self.places.retain(|(other, _)| *other != id);
                 real.left(place);
+                real.ended(place.at().crew);
                 model.job_mut(id).at = At::Over;
                 model.settle();
             }
@@ -243,8 +244,12 @@ impl Pair {
         let (real, model) = (&mut self.real, &mut self.model);
         let plan = lanes.iter().map(|(jobs, bytes)| ("".into(), *jobs, *bytes));
         let attached = real.attach(Crew::new(limit, plan.collect()));
-        if limit > model.admissible() {
-            assert_eq!(attached, Err(model.admissible()));
+        if attached.is_ok() {
+            real.stay();
+        }
+        let free = model.admissible().saturating_sub(model.held());
+        if limit > free {
+            assert_eq!(attached, Err(free));
             return;
         }
         let slot = model.crews.iter().position(Option::is_none);
@@ -343,9 +348,9 @@ impl Pair {
 
     fn cancel(&mut self, id: Id, ticket: Ticket) {
         let (real, model) = (&mut self.real, &mut self.model);
-        let is_inside = model.job_mut(id).at == At::Inside;
-        assert_eq!(real.cancel(ticket), is_inside);
-        if is_inside {
+        let is_unstarted = matches!(model.job_mut(id).at, At::Inside | At::Ready(_));
+        assert_eq!(real.cancel(ticket), is_unstarted);
+        if is_unstarted {
             model.end(id, End::Cancelled);
             model.gone.push((id, Fate::Cancelled));
             model.settle();
