@@ -306,6 +306,17 @@ fn nothing_is_lost_or_exceeded_under_stress() {
 
     let counts = world.executors.each_ref().map(|executor| executor.stats().counts);
     assert_eq!(counts.iter().map(ended).sum::<u64>(), seen.accepted, "{counts:?}");
+    // Nobody knows what became of a job whose handle was dropped, except the executor.
+    for (name, counted, found) in [
+        ("completed", counts.iter().map(|it| it.completed).sum::<u64>(), seen.values),
+        ("panicked", counts.iter().map(|it| it.panicked).sum(), seen.panicked),
+        ("cancelled", counts.iter().map(|it| it.cancelled).sum(), seen.cancelled),
+        ("aborted", counts.iter().map(|it| it.aborted).sum(), seen.aborted),
+        ("evicted", counts.iter().map(|it| it.evicted).sum(), seen.evicted),
+    ] {
+        let possible = found..=found + seen.detached;
+        assert!(possible.contains(&counted), "{counted} {name}, not in {possible:?}");
+    }
     let refused = |counts: &Counts| counts.refused_full + counts.refused_never_fits;
     assert_eq!(counts.iter().map(refused).sum::<u64>(), seen.returned, "{counts:?}");
     for (name, minimum, found) in [

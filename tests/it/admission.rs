@@ -128,3 +128,26 @@ fn i2_executors_and_permits_on_one_budget_are_served_in_one_order() {
     drop(permit);
     small.join().unwrap();
 }
+
+#[test]
+fn as_many_jobs_run_at_once_as_there_are_workers_and_bytes_for() {
+    let _watch = watch!();
+    let budget = Budget::new(12, 0).unwrap();
+    for workers in [2, 4] {
+        let executor = builder(workers, &budget).build().unwrap();
+        for _ in 0..200 {
+            // Each waits for all others: a worker that is not called would be missed for ever.
+            let all = Arc::new(std::sync::Barrier::new(workers));
+            let jobs: Vec<_> = (0..workers)
+                .map(|_| {
+                    let all = Arc::clone(&all);
+                    executor.submit(Cost::new(3), move || all.wait().is_leader()).unwrap()
+                })
+                .collect();
+            assert_eq!(
+                jobs.into_iter().filter_map(|job| job.join().ok()).filter(|leads| *leads).count(),
+                1
+            );
+        }
+    }
+}

@@ -106,6 +106,28 @@ fn every_part_of_a_job_is_dropped_before_the_scope_returns() {
 }
 
 #[test]
+fn a_handle_dropped_at_the_moment_of_the_jobs_end_leaves_nothing_to_drop_after_the_scope() {
+    let _watch = watch!();
+    let executor = executor(1, 100).0;
+    let mut rng = fastrand::Rng::with_seed(5);
+    for round in 0..10_000 {
+        let (live, ending) = (Live::default(), AtomicUsize::new(0));
+        executor.scope(|scope| {
+            let work = || {
+                let result = live.one();
+                ending.store(1, Ordering::Release);
+                result
+            };
+            let handle = scope.submit(Cost::new(1), work).unwrap();
+            until(|| ending.load(Ordering::Acquire) == 1);
+            (0..rng.u32(0..200)).for_each(|_| std::hint::spin_loop());
+            drop(handle);
+        });
+        assert_eq!(live.count(), 0, "round {round}");
+    }
+}
+
+#[test]
 fn a_leaked_handle_leaks_its_value_and_nothing_touches_it_later() {
     let _watch = watch!();
     let executor = executor(2, 100).0;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use admit::{AcquireError, Budget, Cost, Executor, Refused};
 
-use crate::kit::{Blocker, aside, budget, builder, until};
+use crate::kit::{Blocker, OnDrop, aside, budget, builder, until};
 use crate::watchdog::watch;
 
 /// Long enough for the others to get in line behind, and no part of any assertion.
@@ -58,6 +58,19 @@ fn a_waiting_job_that_is_cancelled_makes_way_for_the_ones_behind() {
     assert!(large.cancel());
     small.into_iter().for_each(|job| job.join().unwrap());
     drop((acquirer.recv().unwrap(), held));
+}
+
+#[test]
+fn a_cancelled_closure_that_is_slow_to_drop_holds_up_nobody() {
+    let _watch = watch!();
+    let (executor, _, held) = half_held();
+    let (behind, is_behind_done) = crossbeam_channel::bounded(1);
+    let slow = OnDrop::new(move || is_behind_done.recv().unwrap());
+    let large = executor.submit(Cost::new(10), move || drop(slow)).unwrap();
+    let small = executor.submit(Cost::new(1), move || behind.send(()).unwrap()).unwrap();
+    assert!(large.cancel());
+    small.join().unwrap();
+    drop(held);
 }
 
 #[test]
