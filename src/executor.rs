@@ -274,7 +274,7 @@ impl Executor {
     /// ```
     pub fn drain_timeout(&self, timeout: Duration) -> Result<(), DrainError> {
         let drained = self.drain_until(Instant::now().checked_add(timeout));
-        if drained.is_err() {
+        if matches!(drained, Err(DrainError::Unfinished { .. })) {
             self.gave_up.store(true, Ordering::Relaxed);
         }
         drained
