@@ -1,6 +1,5 @@
 //! One job: its closure until it runs, its outcome until somebody takes it.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -234,10 +233,8 @@ where
 
 /// Drops a value of the user's on a thread that must survive whatever the value does.
 pub(crate) fn drop_quietly<T>(value: T) {
-    let mut payload: Option<Box<dyn Any + Send>> =
-        catch_unwind(AssertUnwindSafe(|| drop(value))).err();
-    // The payload is the user's as well, and so is what its drop may panic with.
-    while let Some(next) = payload {
-        payload = catch_unwind(AssertUnwindSafe(|| drop(next))).err();
-    }
+    let payload = catch_unwind(AssertUnwindSafe(|| drop(value))).err();
+    // The payload is the user's as well. What its drop panics with is leaked: that may panic
+    // with its like when it is dropped, and so on for ever.
+    std::mem::forget(catch_unwind(AssertUnwindSafe(|| drop(payload))));
 }
