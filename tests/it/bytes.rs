@@ -245,3 +245,27 @@ fn i4_bytes_return_before_the_handle_learns_of_the_end() {
         assert_eq!(budget.ledger().held_bytes, 0);
     }
 }
+
+struct Evil;
+
+impl Drop for Evil {
+    fn drop(&mut self) {
+        panic_any(Evil);
+    }
+}
+
+#[test]
+fn i3_a_payload_whose_drop_panics_with_its_like_does_not_hold_a_worker_for_ever() {
+    let _watch = watch!();
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !panic.payload().is::<Evil>() {
+            report(panic);
+        }
+    }));
+    let (executor, budget) = crate::kit::executor(1, 10);
+    let blocker = Blocker::on(executor.default_lane(), 10);
+    drop(executor.submit(Cost::new(10), || panic_any(Evil)).unwrap());
+    blocker.release();
+    until(|| budget.ledger().held_bytes == 0 && executor.stats().counts.panicked == 1);
+}

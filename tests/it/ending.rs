@@ -270,3 +270,24 @@ fn i9_executors_come_and_go_on_one_budget_and_leave_nothing_behind() {
     end.peak_held_bytes = start.peak_held_bytes;
     assert_eq!(end, start);
 }
+
+#[test]
+fn i9_a_drop_waits_for_the_running_jobs_after_one_of_them_asked_for_a_drain() {
+    let _watch = watch!();
+    let executor = Arc::new(executor(1, 10).0);
+    let inner = Arc::clone(&executor);
+    let (asked, has_asked) = crossbeam_channel::bounded(0);
+    let dropped = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&dropped);
+    let job = executor.submit(Cost::new(1), move || {
+        assert_eq!(inner.drain_timeout(Duration::ZERO), Err(DrainError::OwnWorker));
+        drop(inner);
+        asked.send(()).unwrap();
+        (0..100_000).for_each(|_| std::thread::yield_now());
+        assert!(!seen.load(Ordering::SeqCst), "the drop did not wait");
+    });
+    has_asked.recv().unwrap();
+    drop(executor);
+    dropped.store(true, Ordering::SeqCst);
+    job.unwrap().join().unwrap();
+}
