@@ -6,7 +6,7 @@ use admit::{Budget, Executor, MIB, preset};
 use scrypt::{Params, scrypt};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // 192 MiB, 32 of them never given out. What is left is enough for two jobs of 64 MiB.
+    // 192 MiB, 32 of them never given out. What is left has room for two hashes of 64 MiB.
     let budget = Budget::new(192 * MIB, 32 * MIB)?;
     let executor = Executor::builder().workers(4).budget(budget).build()?;
 
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 
     let stats = executor.stats();
-    let peak_mib = stats.ledger.peak_held_bytes / MIB;
-    println!("{} hashes, at most {peak_mib} MiB at once", stats.counts.completed);
+    let at_once = stats.ledger.peak_held_bytes / cost.working_bytes();
+    println!("{} hashes, at most {at_once} at once", stats.counts.completed);
     Ok(())
 }

@@ -226,11 +226,11 @@ impl<J, W> Crew<J, W> {
     pub(crate) fn leave_ready(&mut self, seq: u64) -> Option<(J, u64)> {
         let grant = self.bench.take_back(seq)?;
         self.waiting_jobs += 1;
+        self.lanes[grant.lane].running_jobs -= 1;
         Some((grant.job, grant.bytes))
     }
 
     pub(crate) fn end_unstarted(&mut self, lane: usize, bytes: u64) {
-        self.lanes[lane].running_jobs -= 1;
         self.lanes[lane].running_bytes -= bytes;
     }
 

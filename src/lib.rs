@@ -35,9 +35,11 @@
 //!
 //! # What is promised, and what is not
 //!
-//! Declared bytes of running jobs and permits never exceed the admissible bytes. Jobs of a lane
-//! start in the order of submission. No refusal loses a closure, every handle resolves, and no way
-//! of ending an executor hangs on its own jobs.
+//! Declared bytes of running jobs and permits never exceed the admissible bytes. Jobs start in the
+//! order of submission, over all lanes and executors of a budget. A submission that is refused
+//! comes back with its closure, every handle resolves, and jobs that wait cannot keep an executor
+//! from ending. (Jobs that run can: [`drain`](Executor::drain) and dropping wait for them, and
+//! [`drain_timeout`](Executor::drain_timeout) for as long as you say.)
 //!
 //! The declared cost is trusted. A byte budget is not a bound on resident memory: the allocator
 //! keeps freed memory, results that wait for their callers are not counted, nor is the input of
@@ -46,7 +48,8 @@
 //! # Reading on
 //!
 //! As a user: [`Executor`], [`Lane`], [`Cost`], [`Budget`], [`Handle`], [`Executor::scope`],
-//! [`Executor::map`], [`Stats`], [`preset`].
+//! [`Executor::map`], [`Stats`], [`preset`]. An executor is shared by an [`Arc`](std::sync::Arc),
+//! a lane by a clone.
 //!
 //! As a reader of the source, follow one job: `Lane::submit` → `Gate::accept` (or, with a worker
 //! free or the lane full, `Admission::offer`) → `Admission::settle` → `worker::run` → `Job::run`.

@@ -72,7 +72,8 @@ pub struct LaneStats {
     pub blocked_input_bytes: u64,
     /// Jobs that are admitted and have not ended.
     pub running_jobs: usize,
-    /// Their bytes.
+    /// Their bytes, and those of jobs that were cancelled before a worker had them, until their
+    /// closures are dropped.
     pub running_bytes: u64,
     /// How long the job at the head has waited.
     pub oldest_wait: Option<Duration>,

@@ -88,18 +88,18 @@ mod short_of_memory {
         child::limit_address_space(pages * 4096 + 2200 * MIB);
         let budget = budget(100);
         let before = budget.ledger();
-        let built = builder(1_000_000, &budget)
+        let built = builder(10_000, &budget)
             .waiting_bytes(10)
             .stack_bytes(256 * MIB as usize)
             .thread_name("few")
             .build();
         let error = built.expect_err("no room for so many stacks");
         let text = error.to_string();
-        let BuildError::Workers { started, asked: 1_000_000, source } = error else {
+        let BuildError::Workers { started, asked: 10_000, source } = error else {
             panic!("{text}");
         };
         assert!((1..=9).contains(&started), "{started} started");
-        assert!(text.starts_with(&format!("only {started} of 1000000 workers")), "{text}");
+        assert!(text.starts_with(&format!("only {started} of 10000 workers")), "{text}");
         assert!(text.ends_with(&source.to_string()));
         until(|| threads_named("few") == 0);
         assert_eq!(budget.ledger(), before);
@@ -107,4 +107,12 @@ mod short_of_memory {
         let job = executor.submit(admit::Cost::new(100), || 5).unwrap();
         assert_eq!(job.join().unwrap(), 5);
     }
+}
+
+#[test]
+fn more_workers_than_are_safe_are_refused_before_any_is_started() {
+    let _watch = watch!();
+    let error = builder(usize::MAX, &budget(100)).build().unwrap_err();
+    let text = format!("{} workers are too many: at most 16384 are allowed", usize::MAX);
+    assert_eq!(error.to_string(), text);
 }

@@ -17,5 +17,6 @@ mod mix;
 mod outcome;
 mod reentry;
 mod refusal;
+mod regressions;
 mod scope;
 mod withdrawal;
