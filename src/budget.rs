@@ -105,6 +105,19 @@ impl Budget {
     /// # Blocking
     ///
     /// Blocks until the bytes are there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use admit::{Budget, MIB};
+    ///
+    /// let budget = Budget::new(64 * MIB, 0)?;
+    /// let permit = budget.acquire(48 * MIB)?;
+    /// assert_eq!(budget.ledger().free_bytes(), 16 * MIB);
+    /// drop(permit);
+    /// assert_eq!(budget.ledger().free_bytes(), 64 * MIB);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn acquire(&self, bytes: u64) -> Result<Permit, AcquireError> {
         if shared::is_callers_budget(Arc::as_ptr(&self.gate).addr()) {
             return self.try_acquire(bytes).map_err(|error| match error {
@@ -147,6 +160,24 @@ impl Budget {
     /// # Blocking
     ///
     /// Blocks for at most `timeout`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use admit::{AcquireError, Budget, MIB};
+    ///
+    /// use std::time::Duration;
+    ///
+    /// let budget = Budget::new(64 * MIB, 0)?;
+    /// let permit = budget.acquire(48 * MIB)?;
+    /// let error = budget.acquire_timeout(32 * MIB, Duration::from_millis(1)).unwrap_err();
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "budget has not enough free bytes now: 32 MiB needed, 16 MiB of 64 MiB free",
+    /// );
+    /// drop(permit);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn acquire_timeout(&self, bytes: u64, timeout: Duration) -> Result<Permit, AcquireError> {
         match Instant::now().checked_add(timeout) {
             Some(deadline) => self.acquire_until(bytes, Some(deadline)),

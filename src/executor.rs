@@ -84,6 +84,18 @@ impl Executor {
     }
 
     /// The lane with this name, if there is one. The default lane is called `default`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use admit::{Budget, Executor, LaneOptions, MIB};
+    ///
+    /// let builder = Executor::builder().workers(1).budget(Budget::new(64 * MIB, 0)?);
+    /// let executor = builder.lane(LaneOptions::new("logins")).build()?;
+    /// assert!(executor.lane("logins").is_some());
+    /// assert!(executor.lane("thumbnails").is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn lane(&self, name: &str) -> Option<Lane> {
         let crew = self.shared().crew;
         let lane = self
@@ -209,6 +221,19 @@ impl Executor {
 
     /// Accepts nothing from now on. Every submission, also one that waits, is refused with its
     /// closure and [`Refused::Closed`](crate::Refused::Closed). Accepted jobs still run.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use admit::{Budget, Cost, Executor, MIB, Refused};
+    ///
+    /// let executor = Executor::builder().workers(1).budget(Budget::new(64 * MIB, 0)?).build()?;
+    /// let accepted = executor.submit(Cost::new(MIB), || 7)?;
+    /// executor.close();
+    /// assert_eq!(executor.submit(Cost::new(MIB), || 8).unwrap_err().reason, Refused::Closed);
+    /// assert_eq!(accepted.join()?, 7);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn close(&self) {
         let crew = self.shared().crew;
         if !self.shared().was_forked() {
@@ -220,6 +245,21 @@ impl Executor {
     /// handles resolve to [`JoinError::Closed`](crate::JoinError::Closed).
     ///
     /// Submissions are still accepted, unless the executor is [closed](Executor::close).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use admit::{Budget, Cost, Executor, JoinError, MIB};
+    ///
+    /// let budget = Budget::new(64 * MIB, 0)?;
+    /// let executor = Executor::builder().workers(1).budget(budget.clone()).build()?;
+    /// let permit = budget.acquire(64 * MIB)?; // so that nothing starts
+    /// let handle = executor.submit(Cost::new(MIB), || ())?;
+    /// assert_eq!(executor.abort_waiting(), 1);
+    /// assert!(matches!(handle.join(), Err(JoinError::Closed)));
+    /// drop(permit);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn abort_waiting(&self) -> usize {
         let crew = self.shared().crew;
         if self.shared().was_forked() {
@@ -239,6 +279,19 @@ impl Executor {
     ///
     /// Blocks until the last job has ended: for ever, if one never ends, or waits for bytes
     /// that a [`Permit`](crate::Permit) of the caller holds.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use admit::{Budget, Cost, Executor, MIB};
+    ///
+    /// let executor = Executor::builder().workers(1).budget(Budget::new(64 * MIB, 0)?).build()?;
+    /// let handles: Vec<_> =
+    ///     (0..10).map(|n| executor.submit(Cost::new(MIB), move || n)).collect::<Result<_, _>>()?;
+    /// executor.drain()?;
+    /// assert!(handles.iter().all(|handle| handle.is_finished()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn drain(&self) -> Result<(), DrainError> {
         self.drain_until(None)
     }

@@ -89,6 +89,23 @@ impl<'scope, T> ScopedHandle<'scope, T> {
     /// # Blocking
     ///
     /// Blocks for at most `timeout`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use admit::{Budget, Cost, Executor, MIB};
+    ///
+    /// let executor = Executor::builder().workers(1).budget(Budget::new(64 * MIB, 0)?).build()?;
+    /// use std::sync::mpsc::channel;
+    /// use std::time::Duration;
+    ///
+    /// let (release, wait) = channel();
+    /// let handle = executor.submit(Cost::new(MIB), move || wait.recv())?;
+    /// let handle = handle.join_timeout(Duration::from_millis(1)).expect_err("it waits");
+    /// release.send(7)?;
+    /// assert_eq!(handle.join()?, Ok(7));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn join_timeout(mut self, timeout: Duration) -> Result<Result<T, JoinError>, Self> {
         let Some(deadline) = Instant::now().checked_add(timeout) else {
             return Ok(self.join());
@@ -102,6 +119,24 @@ impl<'scope, T> ScopedHandle<'scope, T> {
     /// # Errors
     ///
     /// As for [`join_timeout`](ScopedHandle::join_timeout).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use admit::{Budget, Cost, Executor, MIB};
+    ///
+    /// let executor = Executor::builder().workers(1).budget(Budget::new(64 * MIB, 0)?).build()?;
+    /// let mut handle = executor.submit(Cost::new(MIB), || 7)?;
+    /// let value = loop {
+    ///     match handle.try_join() {
+    ///         Ok(outcome) => break outcome?,
+    ///         Err(unfinished) => handle = unfinished,
+    ///     }
+    ///     std::thread::yield_now();
+    /// };
+    /// assert_eq!(value, 7);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn try_join(mut self) -> Result<Result<T, JoinError>, Self> {
         self.take().ok_or(self)
     }
@@ -120,6 +155,21 @@ impl<'scope, T> ScopedHandle<'scope, T> {
     /// `false` means that it was not ended here: it has ended, or a worker has it. A job that
     /// runs sees the wish in its [`Context`](crate::Context) and ends when it likes, with a
     /// value. One that its worker has not started yet still resolves to `Cancelled`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use admit::{Budget, Cost, Executor, JoinError, MIB};
+    ///
+    /// let budget = Budget::new(64 * MIB, 0)?;
+    /// let executor = Executor::builder().workers(1).budget(budget.clone()).build()?;
+    /// let permit = budget.acquire(64 * MIB)?; // so that nothing starts
+    /// let handle = executor.submit(Cost::new(MIB), || ())?;
+    /// assert!(handle.cancel());
+    /// assert!(matches!(handle.join(), Err(JoinError::Cancelled)));
+    /// drop(permit);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn cancel(&self) -> bool {
         if self.is_finished() || self.executor.was_forked() {
             return false;

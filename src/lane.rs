@@ -77,6 +77,16 @@ impl Lane {
     }
 
     /// The lane's name.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use admit::{Budget, Executor, MIB};
+    ///
+    /// let executor = Executor::builder().workers(1).budget(Budget::new(64 * MIB, 0)?).build()?;
+    /// assert_eq!(&*executor.default_lane().name(), "default");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn name(&self) -> Arc<str> {
         let id = self.id();
         self.shared.gate.look(|state| Arc::clone(&state.crew(id.crew).lane(id.lane).name))
@@ -96,6 +106,23 @@ impl Lane {
     ///
     /// Blocks while the lane is full. Those who wait get their places in the order of their
     /// calls.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use admit::{Budget, Cost, Executor, MIB, Refused};
+    ///
+    /// let executor = Executor::builder().workers(1).budget(Budget::new(64 * MIB, 0)?).build()?;
+    /// let handle = executor.submit(Cost::new(64 * MIB), || 6 * 7)?;
+    /// assert_eq!(handle.join()?, 42);
+    ///
+    /// let lane = executor.default_lane().clone();
+    /// drop(executor);
+    /// let refused = lane.submit(Cost::new(1), || 6 * 7).unwrap_err();
+    /// assert_eq!(refused.reason, Refused::Closed);
+    /// assert_eq!((refused.work)(), 42);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn submit<F, T>(&self, cost: Cost, work: F) -> Result<Handle<T>, SubmitError<F>>
     where
         F: FnOnce() -> T + Send + 'static,
@@ -110,6 +137,22 @@ impl Lane {
     ///
     /// As for [`submit`](Lane::submit), and [`Refused::Full`], which names the limit that was
     /// met. A lane of capacity 0 is full unless a worker can take the job at once.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use admit::{Budget, Cost, Executor, Limit, MIB, Refused};
+    ///
+    /// let budget = Budget::new(64 * MIB, 0)?;
+    /// let executor = Executor::builder().workers(1).budget(budget.clone()).capacity(1).build()?;
+    /// let permit = budget.acquire(64 * MIB)?; // so that nothing starts
+    /// let waiting = executor.try_submit(Cost::new(MIB), || ())?;
+    /// let refused = executor.try_submit(Cost::new(MIB), || ()).unwrap_err();
+    /// assert_eq!(refused.reason, Refused::Full(Limit::LaneJobs { waiting: 1, limit: 1 }));
+    /// drop(permit);
+    /// waiting.join()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn try_submit<F, T>(&self, cost: Cost, work: F) -> Result<Handle<T>, SubmitError<F>>
     where
         F: FnOnce() -> T + Send + 'static,
@@ -128,6 +171,23 @@ impl Lane {
     /// # Blocking
     ///
     /// Blocks for at most `timeout`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use admit::{Budget, Cost, Executor, MIB, Refused};
+    ///
+    /// use std::time::Duration;
+    ///
+    /// let budget = Budget::new(64 * MIB, 0)?;
+    /// let executor = Executor::builder().workers(1).budget(budget.clone()).capacity(0).build()?;
+    /// let permit = budget.acquire(64 * MIB)?; // so that nothing starts
+    /// let timeout = Duration::from_millis(1);
+    /// let refused = executor.submit_timeout(Cost::new(MIB), timeout, || ()).unwrap_err();
+    /// assert!(matches!(refused.reason, Refused::Full(_)));
+    /// drop(permit);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn submit_timeout<F, T>(
         &self,
         cost: Cost,

@@ -12,6 +12,23 @@ use crate::cost::Bytes;
 ///
 /// as long as the capacity covers the first two; a capacity that was shrunk below them leaves
 /// nothing admissible.
+///
+/// # Examples
+///
+/// ```
+/// use admit::{Budget, Executor, MIB};
+///
+/// let budget = Budget::new(384 * MIB, 96 * MIB)?;
+/// let builder = Executor::builder().workers(1).budget(budget.clone());
+/// let executor = builder.waiting_bytes(32 * MIB).build()?;
+/// assert_eq!(
+///     budget.ledger().to_string(),
+///     "capacity 384 MiB = reserve 96 MiB + waiting 32 MiB + admissible 256 MiB (0 bytes held)",
+/// );
+/// drop(executor);
+/// assert_eq!(budget.ledger().admissible_bytes(), 288 * MIB);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Ledger {

@@ -46,6 +46,21 @@ pub enum MapError {
 /// `next` blocks until the next result is there, and while it reads items. A job that waits for
 /// bytes which the calling thread itself holds in a [`Permit`](crate::Permit) never starts: drop
 /// the permit first.
+///
+/// # Examples
+///
+/// ```
+/// use admit::{Budget, Cost, Executor, MIB, MapError, Refused};
+///
+/// let executor = Executor::builder().workers(1).budget(Budget::new(64 * MIB, 0)?).build()?;
+/// // A job that never fits is one error in its place.
+/// let sizes = [16 * MIB, 65 * MIB, 1];
+/// let results: Vec<_> = executor.map(sizes, |size| Cost::new(*size), |size| size * 2).collect();
+/// assert_eq!(*results[0].as_ref().unwrap(), 32 * MIB);
+/// assert!(matches!(results[1], Err(MapError::Refused(Refused::NeverFits { .. }))));
+/// assert_eq!(*results[2].as_ref().unwrap(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Map<'scope, I: Iterator, T> {
     items: I,
     submit: Box<Submit<'scope, I::Item, T>>,

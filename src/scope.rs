@@ -167,6 +167,20 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     }
 
     /// Runs a function over an iterator whose items may borrow; otherwise as [`Lane::map`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use admit::{Budget, Cost, Executor, MIB};
+    ///
+    /// let executor = Executor::builder().workers(1).budget(Budget::new(64 * MIB, 0)?).build()?;
+    /// let texts = vec![String::from("a"), String::from("bb")];
+    /// let lengths: Vec<usize> = executor.scope(|scope| {
+    ///     scope.map(&texts, |_| Cost::new(MIB), |text| text.len()).collect::<Result<_, _>>()
+    /// })?;
+    /// assert_eq!(lengths, [1, 2]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn map<I, C, F, T>(&'scope self, items: I, cost: C, work: F) -> Map<'scope, I::IntoIter, T>
     where
         I: IntoIterator,
