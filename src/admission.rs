@@ -487,18 +487,7 @@ impl<J, W> Admission<J, W> {
         self.effects.told.extend(evicted.map(|waiter| (waiter, Verdict::NeverFits)));
         for id in 0..self.crews.len() {
             let Some(crew) = self.crews[id].as_mut() else { continue };
-            let effects = &mut self.effects;
-            for (lane, entry) in crew.evict_inside(admissible_bytes) {
-                let fate = Fate::NeverFits { needed_bytes: entry.bytes, admissible_bytes };
-                let at = LaneId { crew: id, lane };
-                let place = Place::Waiting { at, input_bytes: entry.input_bytes };
-                effects.gone.push(Gone { job: entry.job, fate, place });
-            }
-            for entry in crew.evict_outside(admissible_bytes) {
-                effects.returned.push(entry.job);
-                let told = entry.submitter.map(|waiter| (waiter, Verdict::NeverFits));
-                effects.told.extend(told);
-            }
+            crew.evict(id, admissible_bytes, &mut self.effects);
             self.let_in_everywhere(id);
         }
     }

@@ -5,8 +5,9 @@ use std::collections::binary_heap::PeekMut;
 use std::collections::{BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
+use crate::answer::LaneId;
 use crate::bench::{Bench, Done, Ended, Grant};
-use crate::effects::Verdict;
+use crate::effects::{Effects, Fate, Gone, Place, Verdict};
 use crate::error::Limit;
 use crate::intake::{CrewIntake, LaneIntake};
 use crate::line::Line;
@@ -404,27 +405,25 @@ impl<J, W> Crew<J, W> {
         jobs
     }
 
-    /// Takes out of the queues every job that needs more than can ever be admitted, as
-    /// [`leave_queue`](Crew::leave_queue) does.
-    pub(crate) fn evict_inside(&mut self, admissible_bytes: u64) -> Vec<(usize, Entry<J, W>)> {
-        let mut gone = Vec::new();
+    /// Ends every waiting job that needs more than can ever be admitted: those in the queues as
+    /// [`leave_queue`](Crew::leave_queue) does, those outside through their submitters.
+    pub(crate) fn evict(&mut self, id: usize, admissible_bytes: u64, effects: &mut Effects<J, W>) {
         for (lane, queue) in self.lanes.iter_mut().enumerate() {
-            let entries = queue.inside.remove_where(|entry| entry.bytes > admissible_bytes);
-            queue.counts.evicted += entries.len() as u64;
-            gone.extend(entries.into_iter().map(|entry| (lane, entry)));
+            for entry in queue.inside.remove_where(|entry| entry.bytes > admissible_bytes) {
+                queue.counts.evicted += 1;
+                let fate = Fate::NeverFits { needed_bytes: entry.bytes, admissible_bytes };
+                let at = LaneId { crew: id, lane };
+                let place = Place::Waiting { at, input_bytes: entry.input_bytes };
+                effects.gone.push(Gone { job: entry.job, fate, place });
+            }
+            for entry in queue.outside.remove_where(|entry| entry.bytes > admissible_bytes) {
+                queue.counts.refused_never_fits += 1;
+                self.outside_jobs -= 1;
+                effects.returned.push(entry.job);
+                let told = entry.submitter.map(|waiter| (waiter, Verdict::NeverFits));
+                effects.told.extend(told);
+            }
         }
-        gone
-    }
-
-    pub(crate) fn evict_outside(&mut self, admissible_bytes: u64) -> Vec<Entry<J, W>> {
-        let mut gone = Vec::new();
-        for queue in &mut self.lanes {
-            let entries = queue.outside.remove_where(|entry| entry.bytes > admissible_bytes);
-            queue.counts.refused_never_fits += entries.len() as u64;
-            self.outside_jobs -= entries.len();
-            gone.extend(entries);
-        }
-        gone
     }
 
     pub(crate) fn give_back_waiting_limit(&mut self) -> u64 {

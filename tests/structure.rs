@@ -15,7 +15,7 @@ const MECHANISM: [(&str, &[&str]); 17] = [
     ("queue", &["line", "sys"]),
     ("intake", &["answer", "line", "queue", "sys"]),
     ("bench", &["effects", "sys"]),
-    ("crew", &["bench", "effects", "intake", "line", "queue", "sys"]),
+    ("crew", &["answer", "bench", "effects", "intake", "line", "queue", "sys"]),
     ("permits", &["line"]),
     ("admission", &["answer", "bench", "crew", "effects", "intake", "permits", "sys"]),
     ("waiter", &["effects", "sync"]),

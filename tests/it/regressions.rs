@@ -1,12 +1,12 @@
 //! Faults that were found by trying to break the crate, each as the property that it broke.
 #![allow(unsafe_code)]
 
-use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use admit::{AcquireError, Cost, DrainError, Executor, Handle, JoinError, MIB, Refused};
+use admit::{AcquireError, Cost, Executor, Handle, JoinError, MIB, Refused};
 
 use crate::child;
 use crate::kit::{Blocker, OnDrop, aside, budget, builder, executor, until};
@@ -65,30 +65,6 @@ fn an_abort_of_a_job_that_joins_a_later_one_in_its_drop_returns() {
     drop(held);
 }
 
-struct Evil;
-
-impl Drop for Evil {
-    fn drop(&mut self) {
-        panic_any(Evil);
-    }
-}
-
-#[test]
-fn a_payload_whose_drop_panics_with_its_like_does_not_hold_a_worker_for_ever() {
-    let _watch = watch!();
-    let report = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        if !panic.payload().is::<Evil>() {
-            report(panic);
-        }
-    }));
-    let (executor, budget) = executor(1, 10);
-    let blocker = Blocker::on(executor.default_lane(), 10);
-    drop(executor.submit(Cost::new(10), || panic_any(Evil)).unwrap());
-    blocker.release();
-    until(|| budget.ledger().held_bytes == 0 && executor.stats().counts.panicked == 1);
-}
-
 #[test]
 fn a_job_does_not_wait_for_a_job_of_another_executor_that_waits_for_its_bytes() {
     let _watch = watch!();
@@ -110,27 +86,6 @@ fn a_job_does_not_wait_for_a_place_behind_a_job_that_waits_for_its_bytes() {
         inner.submit(Cost::new(6), || ()).map(drop).unwrap_err().reason
     });
     assert_eq!(job.unwrap().join().unwrap(), Refused::OwnWorker);
-}
-
-#[test]
-fn a_drop_waits_for_the_running_jobs_after_one_of_them_asked_for_a_drain() {
-    let _watch = watch!();
-    let executor = Arc::new(executor(1, 10).0);
-    let inner = Arc::clone(&executor);
-    let (asked, has_asked) = crossbeam_channel::bounded(0);
-    let dropped = Arc::new(AtomicBool::new(false));
-    let seen = Arc::clone(&dropped);
-    let job = executor.submit(Cost::new(1), move || {
-        assert_eq!(inner.drain_timeout(Duration::ZERO), Err(DrainError::OwnWorker));
-        drop(inner);
-        asked.send(()).unwrap();
-        (0..100_000).for_each(|_| std::thread::yield_now());
-        assert!(!seen.load(Ordering::SeqCst), "the drop did not wait");
-    });
-    has_asked.recv().unwrap();
-    drop(executor);
-    dropped.store(true, Ordering::SeqCst);
-    job.unwrap().join().unwrap();
 }
 
 #[test]
