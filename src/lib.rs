@@ -66,6 +66,7 @@ mod budget;
 mod cost;
 pub mod preset;
 mod stats;
+mod counts;
 mod error;
 
 mod shared;
@@ -95,6 +96,7 @@ pub use budget::{Budget, Permit};
 pub use builder::{Builder, LaneOptions};
 pub use context::Context;
 pub use cost::{Cost, GIB, KIB, MIB};
+pub use counts::Counts;
 pub use error::{
     AcquireError, BuildError, DrainError, JoinError, Limit, Panic, Refused, SubmitError,
 };
@@ -104,4 +106,4 @@ pub use lane::Lane;
 pub use ledger::Ledger;
 pub use map::{Map, MapError};
 pub use scope::Scope;
-pub use stats::{Counts, LaneStats, Stats, Why};
+pub use stats::{LaneStats, Stats, Why};

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::counts::Counts;
 use crate::error::Limit;
 use crate::line::Line;
-use crate::stats::Counts;
 use crate::sys::clock::Moment;
 
 /// A waiting job.

@@ -5,51 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cost::Bytes;
+use crate::counts::Counts;
 use crate::gate::State;
 use crate::ledger::Ledger;
 use crate::sys::clock::Moment;
-
-/// What became of the jobs of a lane, or of all lanes, since the executor was built.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Counts {
-    /// Jobs that returned.
-    pub completed: u64,
-    /// Jobs that panicked.
-    pub panicked: u64,
-    /// Jobs that were cancelled before they started.
-    pub cancelled: u64,
-    /// Waiting jobs that were ended with the executor or by `abort_waiting`.
-    pub aborted: u64,
-    /// Waiting jobs that were ended because the budget shrank below their need.
-    pub evicted: u64,
-    /// Submissions refused because the lane was full, at once or after a timeout.
-    pub refused_full: u64,
-    /// Submissions refused because the job never fits.
-    pub refused_never_fits: u64,
-    /// Submissions refused because the executor was closed.
-    pub refused_closed: u64,
-    /// Submissions refused because one of the executor's own workers would have had to wait.
-    pub refused_own_worker: u64,
-    /// The waits of all jobs that have run, from the call of `submit` to the start, in sum over
-    /// the jobs. Known to within a tick of the system's timer for each.
-    pub waited: Duration,
-}
-
-impl Counts {
-    fn add(&mut self, other: &Counts) {
-        self.completed += other.completed;
-        self.panicked += other.panicked;
-        self.cancelled += other.cancelled;
-        self.aborted += other.aborted;
-        self.evicted += other.evicted;
-        self.refused_full += other.refused_full;
-        self.refused_never_fits += other.refused_never_fits;
-        self.refused_closed += other.refused_closed;
-        self.refused_own_worker += other.refused_own_worker;
-        self.waited += other.waited;
-    }
-}
 
 /// The state of one lane.
 #[derive(Clone, Debug)]

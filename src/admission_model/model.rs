@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use crate::bench::Ended;
+use crate::counts::Counts;
 use crate::effects::{Fate, Verdict};
 use crate::error::Limit;
-use crate::stats::Counts;
 
 /// Jobs, requests, workers and drains are numbered in the order in which they come.
 pub(super) type Id = u64;
