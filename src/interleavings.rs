@@ -113,6 +113,52 @@ fn submit_finish_cancel_and_close_strand_nobody() {
 }
 
 #[test]
+fn jobs_that_wait_for_each_other_find_a_worker_each() {
+    check(|| {
+        let budget = Budget::new(10, 0).expect("no reserve");
+        let executor = executor(2, 2, &budget);
+        let (to_second, from_first) = shuttle::sync::mpsc::channel();
+        let (to_first, from_second) = shuttle::sync::mpsc::channel();
+        let first = executor.submit(Cost::new(5), move || {
+            to_second.send(()).expect("it waits");
+            from_second.recv().expect("it answers");
+        });
+        let second = executor.submit(Cost::new(5), move || {
+            to_first.send(()).expect("it waits");
+            from_first.recv().expect("it answers");
+        });
+        first.expect("open").join().expect("met");
+        second.expect("open").join().expect("met");
+        drop(executor);
+        assert_all_returned(&budget);
+    });
+}
+
+#[test]
+fn whoever_is_blocked_when_the_executor_is_closed_gets_the_closure_back() {
+    check(|| {
+        let budget = Budget::new(10, 0).expect("no reserve");
+        let executor = Arc::new(executor(1, 0, &budget));
+        let permit = budget.acquire(10).expect("free");
+        let producers: Vec<_> = (0..2)
+            .map(|_| {
+                let executor = Arc::clone(&executor);
+                thread::spawn(move || {
+                    let refused = executor.submit(Cost::new(10), || ()).expect_err("blocked");
+                    assert_eq!(refused.reason, Refused::Closed);
+                })
+            })
+            .collect();
+        executor.close();
+        for producer in producers {
+            producer.join().expect("no panic");
+        }
+        drop((executor, permit));
+        assert_all_returned(&budget);
+    });
+}
+
+#[test]
 fn a_submitter_that_gives_up_leaves_no_hole_for_the_next() {
     check(|| {
         let budget = Budget::new(10, 0).expect("no reserve");
