@@ -80,8 +80,21 @@ impl Report {
         let (admitted, admissible) = (size(self.peak_admitted_bytes), size(self.admissible_bytes));
         [
             ("jobs", format!("{} on {} workers", self.jobs, self.workers)),
-            ("rfc 7914 vectors", format!("{} of {}", self.rfc_7914_vectors, RFC_7914.len())),
-            ("hashes", format!("{}, {} of them compared", self.hashes, self.hashes_compared)),
+            (
+                "rfc 7914 vectors",
+                format!(
+                    "{} right (of {}, those that fit the memory)",
+                    self.rfc_7914_vectors,
+                    RFC_7914.len()
+                ),
+            ),
+            (
+                "hashes",
+                format!(
+                    "{}, {} compared with an answer known before",
+                    self.hashes, self.hashes_compared
+                ),
+            ),
             ("files", format!("{}, all compared", self.files)),
             ("compressed", format!("{input} to {output}")),
             ("failures", (self.failures + self.panicked_jobs).to_string()),
