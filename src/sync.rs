@@ -1,7 +1,8 @@
 //! The locks, threads and atomics everything else uses, so that the interleaving checks can replace them.
 //!
 //! Built with `--cfg admit_shuttle`, the crate runs on shuttle's scheduler; otherwise on
-//! parking_lot and std. Nothing outside this file names either.
+//! parking_lot and std. The one lock made elsewhere is that of the registry of executors, which
+//! is a static and never held while anything waits.
 
 #[cfg(not(admit_shuttle))]
 mod imp {
