@@ -64,6 +64,9 @@ mod handle;
 mod context;
 mod budget;
 mod cost;
+mod memory;
+mod cpu;
+mod fact;
 pub mod preset;
 mod stats;
 mod counts;
@@ -97,13 +100,16 @@ pub use builder::{Builder, LaneOptions};
 pub use context::Context;
 pub use cost::{Cost, GIB, KIB, MIB};
 pub use counts::Counts;
+pub use cpu::CpuFacts;
 pub use error::{
     AcquireError, BuildError, DrainError, JoinError, Limit, Panic, Refused, SubmitError,
 };
 pub use executor::Executor;
+pub use fact::Fact;
 pub use handle::{Handle, ScopedHandle};
 pub use lane::Lane;
 pub use ledger::Ledger;
 pub use map::{Map, MapError};
+pub use memory::MemoryFacts;
 pub use scope::Scope;
 pub use stats::{LaneStats, Stats, Why};
