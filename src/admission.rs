@@ -9,8 +9,8 @@
 //! [`settle`](Admission::settle), which admits whoever may go now. What has to happen outside
 //! the lock is left in [`Effects`]: whom to wake, and which jobs to end.
 
-use crate::answer::{LaneId, Offer, Refusal, Request, Ticket};
-use crate::bench::{Done, Grant};
+use crate::answer::{LaneId, Offer, Refusal, Ticket};
+use crate::bench::{Done, Grant, Rank};
 use crate::cost::Cost;
 use crate::crew::Crew;
 use crate::effects::{Effects, Fate, Gone, Place, Verdict};
@@ -19,6 +19,8 @@ use crate::intake::{CrewIntake, Intake};
 use crate::ledger::Ledger;
 use crate::permits::Permits;
 use crate::sys::clock::Moment;
+
+mod acquire;
 
 /// Somebody who is first in a line and lacks nothing but bytes.
 #[derive(Clone, Copy, Debug)]
@@ -261,6 +263,11 @@ impl<J, W> Admission<J, W> {
         self.settle();
     }
 
+    /// A worker that was counted did not come to life. Nothing was submitted to its crew yet.
+    pub(crate) fn miss_worker(&mut self, crew: usize) {
+        self.crew_mut(crew).bench_mut().miss();
+    }
+
     /// Hands a free worker an admitted job, if there is one.
     pub(crate) fn take(&mut self, crew: usize) -> Option<Grant<J>> {
         let crew = self.crews[crew].as_mut().expect("its worker names it");
@@ -283,8 +290,8 @@ impl<J, W> Admission<J, W> {
 
     /// A free worker found nothing and lies down; it is told when there is work, or an end. To
     /// be called in one step with the `take` and the `may_leave` that gave it nothing to do.
-    pub(crate) fn bench(&mut self, crew: usize, worker: W) {
-        self.crew_mut(crew).bench_mut().lie_down(worker);
+    pub(crate) fn bench(&mut self, crew: usize, worker: W, rank: Rank) {
+        self.crew_mut(crew).bench_mut().lie_down(worker, rank);
     }
 
     /// A free worker found nothing and looks again soon, as if it had been told to.
@@ -347,45 +354,6 @@ impl<J, W> Admission<J, W> {
 
     pub(crate) fn stop_waiting_for_end(&mut self, crew: usize, seq: u64) {
         self.crew_mut(crew).stop_waiting_for_end(seq);
-    }
-
-    // Permits that are acquired directly.
-
-    /// Asks for bytes behind everybody who asked before.
-    pub(crate) fn request(&mut self, bytes: u64) -> Request {
-        let admissible_bytes = self.ledger.admissible_bytes();
-        if bytes > admissible_bytes {
-            return Request::NeverFits { admissible_bytes };
-        }
-        let seq = self.take_seq();
-        self.permits.enter(seq, bytes);
-        self.settle();
-        if self.permits.is_last(seq) { Request::Waiting { seq } } else { Request::Granted }
-    }
-
-    /// Names who is to be told when the bytes are there.
-    pub(crate) fn wait_for_bytes(&mut self, seq: u64, waiter: W) {
-        self.permits.wait(seq, waiter);
-    }
-
-    /// Gives up a request. `false`: it was granted, or refused, after all.
-    pub(crate) fn withdraw_request(&mut self, seq: u64) -> bool {
-        let left = self.permits.leave(seq);
-        if left {
-            self.settle();
-        }
-        left
-    }
-
-    /// A permit returns some of its bytes, and itself if `last`.
-    pub(crate) fn release(&mut self, bytes: u64, last: bool) {
-        self.ledger.release(bytes);
-        self.permits.release(bytes, last);
-        self.settle();
-    }
-
-    pub(crate) fn split_permit(&mut self) {
-        self.permits.split();
     }
 
     /// Sets capacity and reserve. Bytes above a shrunk capacity stay held and only block new

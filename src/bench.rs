@@ -33,6 +33,13 @@ pub(crate) struct Done {
     pub(crate) waited: Duration,
 }
 
+/// A worker's priority for the system's scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rank {
+    Normal,
+    Low,
+}
+
 #[derive(Debug)]
 pub(crate) struct Bench<J, W> {
     /// Admitted jobs that no worker has fetched yet, at most one for each free worker.
@@ -42,13 +49,23 @@ pub(crate) struct Bench<J, W> {
     /// Free workers that lie down, the last one on top: its caches are the warmest, and it may
     /// not have fallen asleep yet.
     benched: Vec<W>,
+    /// Those of low priority, who are called when none of the others is left: next to other
+    /// threads of the program a lone job would get little of the processor from them.
+    benched_low: Vec<W>,
     /// Workers that were told to come, or stay awake to look, and have not arrived.
     told: usize,
 }
 
 impl<J, W> Bench<J, W> {
     pub(crate) fn new() -> Self {
-        Bench { ready: VecDeque::new(), workers: 0, free: 0, benched: Vec::new(), told: 0 }
+        Bench {
+            ready: VecDeque::new(),
+            workers: 0,
+            free: 0,
+            benched: Vec::new(),
+            benched_low: Vec::new(),
+            told: 0,
+        }
     }
 
     pub(crate) fn workers(&self) -> usize {
@@ -71,6 +88,12 @@ impl<J, W> Bench<J, W> {
     pub(crate) fn start(&mut self) {
         self.workers += 1;
         self.free += 1;
+    }
+
+    /// A worker that was counted did not start.
+    pub(crate) fn miss(&mut self) {
+        self.workers -= 1;
+        self.free -= 1;
     }
 
     /// Keeps an admitted job for a free worker that is not here.
@@ -101,8 +124,11 @@ impl<J, W> Bench<J, W> {
         self.free += 1;
     }
 
-    pub(crate) fn lie_down(&mut self, worker: W) {
-        self.benched.push(worker);
+    pub(crate) fn lie_down(&mut self, worker: W, rank: Rank) {
+        match rank {
+            Rank::Normal => self.benched.push(worker),
+            Rank::Low => self.benched_low.push(worker),
+        }
     }
 
     pub(crate) fn stay_awake(&mut self) {
@@ -121,7 +147,7 @@ impl<J, W> Bench<J, W> {
     pub(crate) fn rouse_one(&mut self, told: &mut Vec<(W, Verdict)>) {
         if !self.ready.is_empty()
             && self.told == 0
-            && let Some(worker) = self.benched.pop()
+            && let Some(worker) = self.benched.pop().or_else(|| self.benched_low.pop())
         {
             self.told = 1;
             told.push((worker, Verdict::Go));
@@ -130,8 +156,9 @@ impl<J, W> Bench<J, W> {
 
     /// Wakes everybody, for the end.
     pub(crate) fn rouse_all(&mut self, told: &mut Vec<(W, Verdict)>) {
-        self.told += self.benched.len();
-        told.extend(self.benched.drain(..).map(|worker| (worker, Verdict::Go)));
+        self.told += self.benched.len() + self.benched_low.len();
+        let all = self.benched.drain(..).chain(self.benched_low.drain(..));
+        told.extend(all.map(|worker| (worker, Verdict::Go)));
     }
 
     /// A free worker leaves. `true`: it was the last one.

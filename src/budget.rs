@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::answer::Request;
+use crate::detect::Origin;
 use crate::effects::Verdict;
 use crate::error::{AcquireError, BuildError};
 use crate::gate::Gate;
@@ -42,6 +43,8 @@ use crate::waiter::Waiter;
 #[derive(Clone)]
 pub struct Budget {
     gate: Arc<Gate>,
+    /// `None`: the capacity was given.
+    origin: Option<Arc<Origin>>,
 }
 
 impl Budget {
@@ -54,7 +57,19 @@ impl Budget {
         if reserve_bytes > capacity_bytes {
             return Err(BuildError::ReserveAboveCapacity { reserve_bytes, capacity_bytes });
         }
-        Ok(Budget { gate: Arc::new(Gate::new(capacity_bytes, reserve_bytes)) })
+        Ok(Budget::of(Arc::new(Gate::new(capacity_bytes, reserve_bytes)), None))
+    }
+
+    pub(crate) fn of(gate: Arc<Gate>, origin: Option<Arc<Origin>>) -> Budget {
+        Budget { gate, origin }
+    }
+
+    pub(crate) fn with_origin(self, origin: Arc<Origin>) -> Budget {
+        Budget { origin: Some(origin), ..self }
+    }
+
+    pub(crate) fn origin(&self) -> Option<&Arc<Origin>> {
+        self.origin.as_ref()
     }
 
     pub(crate) fn gate(&self) -> &Arc<Gate> {

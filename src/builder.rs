@@ -2,17 +2,26 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
+use crate::allocator;
+use crate::bench::Rank;
 use crate::budget::Budget;
 use crate::crew::Crew;
+use crate::detect::Follow;
 use crate::error::BuildError;
 use crate::executor::Executor;
+use crate::plan::{Plan, WorkersPlan};
+use crate::policy::CpuPolicy;
 use crate::shared::Shared;
 use crate::sync;
 use crate::worker;
 
 const DEFAULT_LANE: &str = "default";
 const DEFAULT_CAPACITY: usize = 1024;
+/// As many as the smallest pools that people use: what is beyond is for machines with idle
+/// processors.
+const NORMAL_WORKERS: usize = 4;
 /// Each thread takes two memory mappings, and Linux allows a process 65,530.
 const MOST_WORKERS: usize = 16_384;
 
@@ -80,8 +89,12 @@ impl LaneOptions {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Builder {
-    workers: usize,
+    workers: Option<usize>,
+    cpu_policy: CpuPolicy,
+    nice_beyond: Option<usize>,
+    bounds_allocator: bool,
     budget: Option<Budget>,
+    redetect_every: Option<Duration>,
     waiting_bytes: u64,
     default_lane: LaneOptions,
     lanes: Vec<LaneOptions>,
@@ -92,8 +105,12 @@ pub struct Builder {
 impl Builder {
     pub(crate) fn new() -> Self {
         Builder {
-            workers: 0,
+            workers: None,
+            cpu_policy: CpuPolicy::automatic(),
+            nice_beyond: Some(NORMAL_WORKERS),
+            bounds_allocator: true,
             budget: None,
+            redetect_every: None,
             waiting_bytes: 0,
             default_lane: LaneOptions::new(DEFAULT_LANE),
             lanes: Vec::new(),
@@ -103,19 +120,62 @@ impl Builder {
     }
 
     /// How many workers run jobs, at most 16,384. All are started by [`build`](Builder::build)
-    /// and stay.
+    /// and stay. It wins over any [policy](Builder::cpu_policy), and over the environment.
     ///
     /// Workers are for processors and the budget is for memory: more workers than processors
     /// are of little use, and how many jobs fit into memory is not their business.
     pub fn workers(mut self, count: usize) -> Self {
-        self.workers = count;
+        self.workers = Some(count);
+        self
+    }
+
+    /// The rule for the number of workers; [`CpuPolicy::automatic`] unless set. Unless the number
+    /// is given, an executor makes do with the threads that could be started, if one could, and
+    /// its [plan](Executor::plan) says so.
+    pub fn cpu_policy(mut self, policy: CpuPolicy) -> Self {
+        self.cpu_policy = policy;
+        self
+    }
+
+    /// How many workers run at the program's own priority; 4 unless set. On Linux those beyond
+    /// run at nice 10, if the system lets them. `None`: all run at the program's priority.
+    ///
+    /// Nice values order the threads of one control group (or session, with autogrouping): the
+    /// other threads of the program, such as those that answer requests, get the processor before
+    /// the workers beyond the first ones do. Between control groups they do nothing; there weight
+    /// and quota decide. A worker at nice 10 cannot go back, and threads and processes that its
+    /// jobs start have its nice value. Workers of normal priority are given jobs first.
+    pub fn nice_beyond(mut self, workers: impl Into<Option<usize>>) -> Self {
+        self.nice_beyond = workers.into();
+        self
+    }
+
+    /// Whether to have glibc's allocator return large blocks to the system as soon as they are
+    /// freed; `true` unless set.
+    ///
+    /// As it comes, glibc soon keeps freed blocks of up to 32 MiB for each thread, and a process
+    /// whose jobs stay within the budget is killed all the same. The setting is the whole
+    /// process's and stays; it is made once, when the first executor is built. Its price is a
+    /// system call and fresh pages for each block of 1 MiB or more. Nothing is done where the
+    /// environment has settings for the allocator (`MALLOC_ARENA_MAX` and its like), or where
+    /// allocations do not come from glibc: under jemalloc, mimalloc or musl. The
+    /// [plan](Executor::plan) says which of these it is.
+    pub fn bound_allocator(mut self, yes: bool) -> Self {
+        self.bounds_allocator = yes;
         self
     }
 
     /// The budget that admits the jobs. A clone of one that other executors use is shared with
-    /// them.
+    /// them. Unless set, that of the process: [`Budget::detect`].
     pub fn budget(mut self, budget: Budget) -> Self {
         self.budget = Some(budget);
+        self
+    }
+
+    /// Reads the memory limit again in such intervals, for as long as there is the executor:
+    /// [`Budget::follow`]. For budgets that found their limit; never unless set.
+    pub fn redetect_every(mut self, interval: Duration) -> Self {
+        self.redetect_every = Some(interval);
         self
     }
 
@@ -167,31 +227,71 @@ impl Builder {
         self
     }
 
+    /// Decides on the numbers, without starting anything. What it says of the ledger leaves out
+    /// this executor's own [`waiting_bytes`](Builder::waiting_bytes), and nothing is done to the
+    /// allocator.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`], if the number of workers or the budget cannot be decided.
+    pub fn plan(&self) -> Result<Plan, BuildError> {
+        let workers = self.plan_workers()?;
+        Ok(Plan::new(workers, &self.find_budget()?, allocator::settle(false)))
+    }
+
+    fn find_budget(&self) -> Result<Budget, BuildError> {
+        self.budget.clone().map_or_else(Budget::detect, Ok)
+    }
+
+    fn plan_workers(&self) -> Result<WorkersPlan, BuildError> {
+        let policy = match self.workers {
+            Some(count) => CpuPolicy::fixed(count),
+            None => self.cpu_policy.clone(),
+        };
+        let plan = WorkersPlan::new(policy, self.cpu_policy.asks_environment(), self.nice_beyond)?;
+        match plan.decided {
+            0 => Err(BuildError::NoWorkers),
+            asked if asked > MOST_WORKERS => {
+                Err(BuildError::TooManyWorkers { asked, most: MOST_WORKERS })
+            }
+            _ => Ok(plan),
+        }
+    }
+
     /// Makes the executor and starts its workers.
     ///
     /// # Errors
     ///
-    /// [`BuildError`] if the numbers do not add up or a thread cannot be started. Then nothing
-    /// is left running, and the budget is as it was.
+    /// [`BuildError`] if the numbers do not add up, the budget was not given and could not be
+    /// found, or the threads cannot be started: all of them where their number was given, the
+    /// first one otherwise. Then nothing is left running, and the budget is as it was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use admit::Executor;
+    ///
+    /// // As many workers as the machine is good for, and half of the memory limit.
+    /// let executor = Executor::builder().build()?;
+    /// println!("{}", executor.plan());
+    /// assert!(executor.stats().workers >= 1);
+    /// # Ok::<(), admit::BuildError>(())
+    /// ```
     pub fn build(self) -> Result<Executor, BuildError> {
-        let budget = self.budget.as_ref().ok_or(BuildError::NoBudget)?;
-        if self.workers == 0 {
-            return Err(BuildError::NoWorkers);
-        }
-        if self.workers > MOST_WORKERS {
-            return Err(BuildError::TooManyWorkers { asked: self.workers, most: MOST_WORKERS });
-        }
+        let workers = self.plan_workers()?;
         if self.thread_name.contains('\0') {
             return Err(BuildError::ThreadName);
         }
         if self.stack_bytes.is_some_and(|bytes| bytes > isize::MAX as usize / 2) {
             return Err(BuildError::Workers {
                 started: 0,
-                asked: self.workers,
+                asked: workers.decided,
                 source: std::io::ErrorKind::OutOfMemory.into(),
             });
         }
         let crew = Crew::new(self.waiting_bytes, self.plan_lanes()?);
+        let budget = self.find_budget()?;
+        let follow = self.redetect_every.map(|every| budget.follow(every)).transpose()?;
         let gate = Arc::clone(budget.gate());
         let crew = gate.change(|state| state.attach(crew)).map_err(|available_bytes| {
             BuildError::WaitingAboveBudget {
@@ -199,7 +299,8 @@ impl Builder {
                 available_bytes,
             }
         })?;
-        self.start(Shared::new(gate, crew))
+        let plan = Plan::new(workers, &budget, allocator::settle(self.bounds_allocator));
+        self.start(Shared::new(gate, crew), plan, follow)
     }
 
     fn plan_lanes(&self) -> Result<Vec<(Arc<str>, usize, u64)>, BuildError> {
@@ -222,17 +323,25 @@ impl Builder {
         Ok(plan)
     }
 
-    fn start(self, shared: Arc<Shared>) -> Result<Executor, BuildError> {
+    fn start(
+        self,
+        shared: Arc<Shared>,
+        mut plan: Plan,
+        follow: Option<Follow>,
+    ) -> Result<Executor, BuildError> {
         let crew = shared.crew;
+        let asked = plan.workers.decided;
         let mut threads = Vec::new();
-        for number in 0..self.workers {
+        for number in 0..asked {
             // Counted before it runs, so that an executor that was built has all its workers.
             shared.gate.change(|state| state.start_worker(crew));
             let name = format!("{}-{number}", self.thread_name);
+            let is_low = self.nice_beyond.is_some_and(|first| number >= first);
+            let rank = if is_low { Rank::Low } else { Rank::Normal };
             let its_own = Arc::clone(&shared);
-            match sync::spawn(name, self.stack_bytes, move || worker::run(its_own)) {
+            match sync::spawn(name, self.stack_bytes, move || worker::run(its_own, rank)) {
                 Ok(thread) => threads.push(thread),
-                Err(source) => {
+                Err(source) if threads.is_empty() || plan.workers.is_explicit() => {
                     shared.gate.change(|state| {
                         state.close(crew);
                         // On behalf of the worker that was counted and never came.
@@ -242,11 +351,17 @@ impl Builder {
                     for thread in threads {
                         drop(thread.join());
                     }
-                    return Err(BuildError::Workers { started, asked: self.workers, source });
+                    return Err(BuildError::Workers { started, asked, source });
+                }
+                Err(source) => {
+                    shared.gate.change(|state| state.miss_worker(crew));
+                    plan.workers.shortfall = Some(source.to_string());
+                    break;
                 }
             }
         }
+        plan.workers.started = Some(threads.len());
         shared.gate.change(|state| state.stay());
-        Ok(Executor::new(shared, threads))
+        Ok(Executor::new(shared, threads, plan, follow))
     }
 }

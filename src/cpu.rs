@@ -28,6 +28,12 @@ impl CpuFacts {
         CpuFacts::read_from(Path::new("/"))
     }
 
+    /// How many more threads may be started, as far as it is known. A limit that could not be
+    /// read may be lower; starting threads then fails.
+    pub fn threads_left(&self) -> Option<u64> {
+        self.cgroup_threads.limit().into_iter().chain(self.user_threads.limit()).min()
+    }
+
     /// Reads the facts from a tree whose `proc` and mount points are below `root`. The available
     /// parallelism is always this process's own.
     pub fn read_from(root: &Path) -> CpuFacts {

@@ -300,12 +300,28 @@ pub enum BuildError {
         /// The name.
         lane: String,
     },
-    /// No budget was given.
-    #[error("no budget was given")]
-    NoBudget,
-    /// The number of workers is zero or was not given.
-    #[error("number of workers must be given and at least 1")]
+    /// The part of a limit that is to be kept in reserve is not between 0 and 1.
+    #[error("reserve is {fraction} of the limit, and must be between 0 and 1 of it")]
+    ReserveFraction {
+        /// The part that was asked for.
+        fraction: f64,
+    },
+    /// No budget was given, and none could be found.
+    #[error(transparent)]
+    Detect(#[from] DetectError),
+    /// The number of workers, or the most of them, is zero.
+    #[error("number of workers must be at least 1")]
     NoWorkers,
+    /// The environment variable that may set the number of workers is not a list of
+    /// `program=workers`.
+    #[error(
+        "environment variable ADMIT_WORKERS is {value:?}, \
+        and should be like \"server=16\" or \"server=16,other=4\""
+    )]
+    Environment {
+        /// Its value.
+        value: String,
+    },
     /// The workers' name has a NUL byte in it, which no thread's name may have.
     #[error("name of the worker threads has a nul byte in it")]
     ThreadName,
@@ -318,7 +334,8 @@ pub enum BuildError {
         /// The most that are allowed.
         most: usize,
     },
-    /// A thread could not be started. Those that had been were stopped again.
+    /// A thread could not be started. Those that had been were stopped again. Only where the
+    /// number of workers was given, or not even one came to life.
     #[error("only {started} of {asked} workers could be started: {source}")]
     Workers {
         /// How many had started.
@@ -328,6 +345,30 @@ pub enum BuildError {
         /// Why the next one did not.
         source: std::io::Error,
     },
+}
+
+/// Why a memory limit was not found, or is not followed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum DetectError {
+    /// A limit could not be read. It may be lower than all that could be.
+    #[error(
+        "memory limit of this process could not be read: {why}; \
+        a budget can be given its capacity instead"
+    )]
+    Unread {
+        /// What was tried, and why it failed.
+        why: String,
+    },
+    /// The budget was given its capacity, and keeps it.
+    #[error("budget was given its capacity and does not look for a limit")]
+    Given,
+    /// The interval is zero.
+    #[error("interval between two readings of the memory limit must be longer than 0 seconds")]
+    Interval,
+    /// The thread that is to take the readings could not be started.
+    #[error("thread that reads the memory limit could not be started: {0}")]
+    Thread(std::io::Error),
 }
 
 /// Why a drain did not come to its end.

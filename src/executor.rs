@@ -6,10 +6,12 @@ use std::time::{Duration, Instant};
 
 use crate::builder::Builder;
 use crate::cost::Cost;
+use crate::detect::Follow;
 use crate::error::{DrainError, Refused, SubmitError};
 use crate::handle::Handle;
 use crate::lane::Lane;
 use crate::map::Map;
+use crate::plan::Plan;
 use crate::scope::{self, Scope};
 use crate::shared::Shared;
 use crate::stats::Stats;
@@ -54,6 +56,8 @@ use crate::waiter::Waiter;
 /// ```
 pub struct Executor {
     default_lane: Lane,
+    plan: Plan,
+    _follow: Option<Follow>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// A drain gave up on the running jobs: dropping does not wait for them either.
     gave_up: AtomicBool,
@@ -65,9 +69,16 @@ impl Executor {
         Builder::new()
     }
 
-    pub(crate) fn new(shared: Arc<Shared>, threads: Vec<JoinHandle<()>>) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        threads: Vec<JoinHandle<()>>,
+        plan: Plan,
+        follow: Option<Follow>,
+    ) -> Self {
         Executor {
             default_lane: Lane::new(shared, 0),
+            plan,
+            _follow: follow,
             threads: Mutex::new(threads),
             gave_up: AtomicBool::new(false),
         }
@@ -75,6 +86,11 @@ impl Executor {
 
     fn shared(&self) -> &Arc<Shared> {
         self.default_lane.shared()
+    }
+
+    /// How the executor came to its workers and its budget.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
     }
 
     /// The lane that takes what is submitted to the executor itself. Clone it to hand it to
@@ -213,10 +229,13 @@ impl Executor {
     /// A consistent picture of the executor and its budget, as of one instant.
     ///
     /// Costs one short lock and time in proportion to the number of lanes; no job waits for
-    /// it longer than for a submission.
+    /// it longer than for a submission. What is resident is asked of the system, just after and
+    /// without a lock: on Linux that is the reading of one small file.
     pub fn stats(&self) -> Stats {
         let crew = self.shared().crew;
-        self.shared().gate.look(|state| Stats::of(state, crew, Moment::now()))
+        let mut stats = self.shared().gate.look(|state| Stats::of(state, crew, Moment::now()));
+        stats.measure(self.plan.memory.baseline_bytes);
+        stats
     }
 
     /// Accepts nothing from now on. Every submission, also one that waits, is refused with its

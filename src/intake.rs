@@ -103,7 +103,7 @@ mod tests {
     use super::Intake;
     use crate::admission::Admission;
     use crate::answer::{LaneId, Offer, Ticket};
-    use crate::bench::{Done, Ended, Grant};
+    use crate::bench::{Done, Ended, Grant, Rank};
     use crate::cost::Cost;
     use crate::crew::Crew;
     use crate::effects::Verdict;
@@ -251,7 +251,7 @@ mod tests {
                     state.arrive(0);
                     let grant = state.take(0);
                     if grant.is_none() {
-                        state.bench(0, worker);
+                        state.bench(0, worker, Rank::Normal);
                     }
                     grant
                 }),
@@ -266,7 +266,7 @@ mod tests {
                     }
                     self.carry_out();
                     if grant.is_none() {
-                        self.change(None, |state| state.bench(0, worker));
+                        self.change(None, |state| state.bench(0, worker, Rank::Normal));
                     }
                     grant
                 }

@@ -57,6 +57,12 @@
 
 mod executor;
 mod builder;
+mod plan;
+mod policy;
+mod environment;
+mod detect;
+mod reserve;
+mod allocator;
 mod lane;
 mod map;
 mod scope;
@@ -95,14 +101,18 @@ mod admission_model;
 #[cfg(all(test, admit_shuttle))]
 mod interleavings;
 
+pub use allocator::Allocator;
 pub use budget::{Budget, Permit};
 pub use builder::{Builder, LaneOptions};
 pub use context::Context;
 pub use cost::{Cost, GIB, KIB, MIB};
 pub use counts::Counts;
 pub use cpu::CpuFacts;
+pub use detect::Follow;
+pub use environment::{Override, WORKERS_VARIABLE};
 pub use error::{
-    AcquireError, BuildError, DrainError, JoinError, Limit, Panic, Refused, SubmitError,
+    AcquireError, BuildError, DetectError, DrainError, JoinError, Limit, Panic, Refused,
+    SubmitError,
 };
 pub use executor::Executor;
 pub use fact::Fact;
@@ -111,5 +121,8 @@ pub use lane::Lane;
 pub use ledger::Ledger;
 pub use map::{Map, MapError};
 pub use memory::MemoryFacts;
+pub use plan::{MemoryPlan, Plan, WorkersPlan};
+pub use policy::{CpuPolicy, Rounding, WorkersSource};
+pub use reserve::Reserve;
 pub use scope::Scope;
 pub use stats::{LaneStats, Stats, Why};

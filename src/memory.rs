@@ -31,6 +31,11 @@ impl MemoryFacts {
         MemoryFacts::read_from(Path::new("/"))
     }
 
+    /// The least of all limits.
+    pub fn least(&self) -> Fact<u64> {
+        Fact::least([self.cgroup_max.clone(), self.physical.clone()])
+    }
+
     /// Reads the facts from a tree whose `proc` and mount points are below `root`.
     pub fn read_from(root: &Path) -> MemoryFacts {
         let _ = root;

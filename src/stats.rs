@@ -9,6 +9,7 @@ use crate::counts::Counts;
 use crate::gate::State;
 use crate::ledger::Ledger;
 use crate::sys::clock::Moment;
+use crate::sys::resident;
 
 /// The state of one lane.
 #[derive(Clone, Debug)]
@@ -101,6 +102,16 @@ pub struct Stats {
     pub counts: Counts,
     /// Each lane, the default one first.
     pub lanes: Vec<LaneStats>,
+    /// The process's resident memory, in bytes; `None` if it could not be asked for.
+    pub resident_bytes: Option<u64>,
+    /// Resident memory that nothing here explains, in bytes: what is resident less what was when
+    /// the executor was built, less what jobs and permits hold, less the input that waits.
+    ///
+    /// It is what the reserve has to cover beside that first part: blocks that the allocator
+    /// keeps, results that nobody has taken, jobs that need more than they declared, and what
+    /// the rest of the program has come to take since. Jobs that have not touched yet what they
+    /// declared make it smaller than it is, so read it where little runs.
+    pub retained_bytes: Option<u64>,
 }
 
 impl Stats {
@@ -125,6 +136,8 @@ impl Stats {
             oldest_wait: None,
             counts: Counts::default(),
             lanes: Vec::with_capacity(crew.lane_count()),
+            resident_bytes: None,
+            retained_bytes: None,
         };
         for lane in crew.lanes() {
             stats.running_jobs += lane.running_jobs;
@@ -161,6 +174,16 @@ impl Stats {
             });
         }
         stats
+    }
+
+    pub(crate) fn measure(&mut self, baseline_bytes: Option<u64>) {
+        self.resident_bytes = resident::resident_bytes();
+        let explained = self.ledger.held_bytes.saturating_add(self.waiting_input_bytes);
+        self.retained_bytes =
+            self.resident_bytes.zip(baseline_bytes).map(|(resident, baseline)| {
+                // Each was read at a moment of its own.
+                resident.saturating_sub(baseline).saturating_sub(explained)
+            });
     }
 }
 

@@ -2,21 +2,26 @@
 
 use std::sync::Arc;
 
-use crate::bench::{Done, Grant};
+use crate::bench::{Done, Grant, Rank};
 use crate::context;
 use crate::job::{Job, drop_quietly};
 use crate::shared::Shared;
 use crate::sync::{self, Ordering, SPIN_ROUNDS};
 use crate::sys::clock::Moment;
+use crate::sys::nice;
 use crate::waiter::Waiter;
 
 /// Fetches jobs and runs them until the executor is closed and nothing is left.
-pub(crate) fn run(shared: Arc<Shared>) {
+pub(crate) fn run(shared: Arc<Shared>, rank: Rank) {
+    if rank == Rank::Low {
+        nice::lower_this_thread();
+    }
     context::work_for(shared.id().as_employer());
     let bench = Arc::new(Waiter::new());
     let mut next = None;
     // ADMIT
-    while let Some(Grant { job, lane, bytes, since, .. }) = next.or_else(|| fetch(&shared, &bench))
+    while let Some(Grant { job, lane, bytes, since, .. }) =
+        next.or_else(|| fetch(&shared, &bench, rank))
     {
         let waited = Moment::now().since(since);
         // RUN
@@ -41,7 +46,7 @@ enum Rest {
 }
 
 /// Waits for an admitted job. `None` when there will be none.
-fn fetch(shared: &Shared, bench: &Arc<Waiter>) -> Option<Grant<Arc<dyn Job>>> {
+fn fetch(shared: &Shared, bench: &Arc<Waiter>, rank: Rank) -> Option<Grant<Arc<dyn Job>>> {
     let mut was_told = false;
     let mut was_awake = false;
     loop {
@@ -61,7 +66,7 @@ fn fetch(shared: &Shared, bench: &Arc<Waiter>) -> Option<Grant<Arc<dyn Job>>> {
                     rest = Rest::Awake;
                 } else {
                     bench.reset();
-                    state.bench(shared.crew, Arc::clone(bench));
+                    state.bench(shared.crew, Arc::clone(bench), rank);
                     rest = Rest::Benched;
                 }
             }

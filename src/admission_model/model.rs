@@ -3,13 +3,18 @@
 
 use std::time::Duration;
 
-use crate::bench::Ended;
+use crate::bench::{Ended, Rank};
 use crate::counts::Counts;
 use crate::effects::{Fate, Verdict};
 use crate::error::Limit;
 
 /// Jobs, requests, workers and drains are numbered in the order in which they come.
 pub(super) type Id = u64;
+
+/// Every third worker has low priority.
+pub(super) fn rank(worker: Id) -> Rank {
+    if worker % 3 == 2 { Rank::Low } else { Rank::Normal }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Who {
@@ -262,11 +267,15 @@ impl Model {
             let workers = &mut self.crews[id].as_mut().unwrap().workers;
             let nobody_comes = workers.iter().all(|(_, doing)| *doing != Doing::Told);
             let benched = workers.iter_mut().filter(|(_, doing)| *doing == Doing::Benched);
-            let called: Vec<_> = match is_over {
+            let mut called: Vec<_> = match is_over {
                 true => benched.collect(),
-                false if has_ready && nobody_comes => benched.last().into_iter().collect(),
+                // The last of those of normal priority, or else the last of all.
+                false if has_ready && nobody_comes => {
+                    benched.max_by_key(|(id, _)| rank(*id) == Rank::Normal).into_iter().collect()
+                }
                 false => Vec::new(),
             };
+            called.sort_by_key(|(id, _)| rank(*id) == Rank::Low);
             for (worker, doing) in called {
                 *doing = Doing::Told;
                 self.told.push((Who::Worker { crew: id, id: *worker }, Verdict::Go));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::model::{At, Doing, End, Id, Model, ModelCrew, ModelJob, Who};
+use super::model::{At, Doing, End, Id, Model, ModelCrew, ModelJob, Who, rank};
 use crate::admission::Admission;
 use crate::answer::{LaneId, Offer, Refusal, Request, Ticket};
 use crate::bench::{Done, Ended};
@@ -420,7 +420,7 @@ impl Pair {
             real.stay_awake(crew);
             model.set_worker(crew, worker, Doing::Told);
         } else if !leaves {
-            real.bench(crew, Who::Worker { crew, id: worker });
+            real.bench(crew, Who::Worker { crew, id: worker }, rank(worker));
             model.set_worker(crew, worker, Doing::Benched);
             model.rouse();
         }

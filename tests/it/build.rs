@@ -1,6 +1,6 @@
 //! What cannot be built says why, and leaves nothing behind.
 
-use admit::{Budget, BuildError, Executor, LaneOptions};
+use admit::{Budget, BuildError, LaneOptions};
 
 use crate::kit::{budget, builder};
 use crate::watchdog::watch;
@@ -15,7 +15,6 @@ fn numbers_that_do_not_add_up_are_refused_and_the_budget_stays_as_it_was() {
     let budget = Budget::new(100, 10).unwrap();
     let before = budget.ledger();
     let two = || builder(2, &budget);
-    assert!(matches!(Executor::builder().workers(1).build(), Err(BuildError::NoBudget)));
     assert!(matches!(two().workers(0).build(), Err(BuildError::NoWorkers)));
     assert!(matches!(builder(0, &budget).build(), Err(BuildError::NoWorkers)));
     assert!(matches!(two().thread_name("a\0b").build(), Err(BuildError::ThreadName)));

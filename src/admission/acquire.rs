@@ -1,0 +1,43 @@
+//! Permits that are acquired directly, by callers who are no jobs.
+
+use super::Admission;
+use crate::answer::Request;
+
+impl<J, W> Admission<J, W> {
+    /// Asks for bytes behind everybody who asked before.
+    pub(crate) fn request(&mut self, bytes: u64) -> Request {
+        let admissible_bytes = self.ledger.admissible_bytes();
+        if bytes > admissible_bytes {
+            return Request::NeverFits { admissible_bytes };
+        }
+        let seq = self.take_seq();
+        self.permits.enter(seq, bytes);
+        self.settle();
+        if self.permits.is_last(seq) { Request::Waiting { seq } } else { Request::Granted }
+    }
+
+    /// Names who is to be told when the bytes are there.
+    pub(crate) fn wait_for_bytes(&mut self, seq: u64, waiter: W) {
+        self.permits.wait(seq, waiter);
+    }
+
+    /// Gives up a request. `false`: it was granted, or refused, after all.
+    pub(crate) fn withdraw_request(&mut self, seq: u64) -> bool {
+        let left = self.permits.leave(seq);
+        if left {
+            self.settle();
+        }
+        left
+    }
+
+    /// A permit returns some of its bytes, and itself if `last`.
+    pub(crate) fn release(&mut self, bytes: u64, last: bool) {
+        self.ledger.release(bytes);
+        self.permits.release(bytes, last);
+        self.settle();
+    }
+
+    pub(crate) fn split_permit(&mut self) {
+        self.permits.split();
+    }
+}

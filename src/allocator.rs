@@ -1,0 +1,69 @@
+//! What is done about memory that the allocator keeps.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use crate::sys;
+
+/// What is done about memory that the allocator keeps after jobs have freed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Allocator {
+    /// It is glibc's, and was told to return large blocks to the system.
+    Bounded,
+    /// Nothing, as was asked.
+    LeftAlone,
+    /// Nothing: the environment has settings for glibc's allocator in this variable.
+    Environment(String),
+    /// Nothing: the program's allocator is not glibc's.
+    NotGlibc,
+    /// Nothing: glibc's allocator refused.
+    Refused,
+}
+
+impl fmt::Display for Allocator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Allocator::Bounded => f.write_str("glibc returns large blocks to the system"),
+            Allocator::LeftAlone => f.write_str("left alone, as asked"),
+            Allocator::Environment(name) => write!(f, "left alone, {name} is set"),
+            Allocator::NotGlibc => f.write_str("left alone, it is not glibc's"),
+            Allocator::Refused => f.write_str("glibc refused to be set"),
+        }
+    }
+}
+
+/// Settings that the one who runs the program gave to glibc's allocator.
+const VARIABLES: [&str; 5] = [
+    "MALLOC_MMAP_THRESHOLD_",
+    "MALLOC_TRIM_THRESHOLD_",
+    "MALLOC_TOP_PAD_",
+    "MALLOC_MMAP_MAX_",
+    "MALLOC_ARENA_MAX",
+];
+
+static BOUNDED: OnceLock<Allocator> = OnceLock::new();
+
+/// Sets the allocator, once in a process: there is one for all executors.
+pub(crate) fn settle(is_to_be_bounded: bool) -> Allocator {
+    if is_to_be_bounded {
+        BOUNDED.get_or_init(bound).clone()
+    } else {
+        // Another executor may have asked for it before.
+        BOUNDED.get().cloned().unwrap_or(Allocator::LeftAlone)
+    }
+}
+
+fn bound() -> Allocator {
+    if let Some(name) = VARIABLES.into_iter().find(|name| std::env::var_os(name).is_some()) {
+        return Allocator::Environment(name.to_owned());
+    }
+    let tunables = std::env::var("GLIBC_TUNABLES").unwrap_or_default();
+    if tunables.contains("glibc.malloc.") {
+        return Allocator::Environment(String::from("GLIBC_TUNABLES"));
+    }
+    if !sys::allocator::is_glibc() {
+        return Allocator::NotGlibc;
+    }
+    if sys::allocator::return_large_blocks() { Allocator::Bounded } else { Allocator::Refused }
+}

@@ -1,0 +1,62 @@
+//! glibc's allocator, if it is the program's.
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod imp {
+    use std::hint::black_box;
+
+    /// Blocks from this size on are mappings of their own, and go back to the system when they
+    /// are freed. DESIGN.md has the measurement that chose it.
+    const THRESHOLD_BYTES: libc::c_int = 1 << 20;
+
+    /// Larger than any threshold that glibc can have (half of a heap of 64 MiB), so that such a
+    /// block is always a mapping of its own.
+    const PROBE_BYTES: usize = 40 << 20;
+
+    /// Whether the program's allocations come from glibc. They do not where the program has
+    /// another global allocator, or another one was loaded in glibc's place.
+    pub(crate) fn is_glibc() -> bool {
+        // Other threads may return mappings at the same time.
+        (0..3).any(|_| {
+            let before = mapped_bytes();
+            let mut block = Vec::<u8>::new();
+            if black_box(&mut block).try_reserve_exact(PROBE_BYTES).is_err() {
+                return false;
+            }
+            // Both numbers are the low 32 bits of the true ones.
+            let grown = mapped_bytes().wrapping_sub(before);
+            drop(black_box(block));
+            (PROBE_BYTES..2 * PROBE_BYTES).contains(&(grown as usize))
+        })
+    }
+
+    fn mapped_bytes() -> u32 {
+        // SAFETY: the call takes nothing, and returns numbers by value. It takes glibc's own
+        // locks and may be made from any thread.
+        unsafe { libc::mallinfo() }.hblkhd as u32
+    }
+
+    /// Fixes the size from which blocks are mappings of their own. Left alone, glibc raises it up
+    /// to 32 MiB with every such block that is freed; from then on the arena of each worker keeps
+    /// blocks that no job has.
+    pub(crate) fn return_large_blocks() -> bool {
+        // SAFETY: the calls take numbers, lock what they change, and may be made from any thread
+        // at any time. They return 0 for a value they do not take, and then change nothing.
+        unsafe {
+            libc::mallopt(libc::M_MMAP_THRESHOLD, THRESHOLD_BYTES) == 1
+                && libc::mallopt(libc::M_TRIM_THRESHOLD, 2 * THRESHOLD_BYTES) == 1
+        }
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+mod imp {
+    pub(crate) fn is_glibc() -> bool {
+        false
+    }
+
+    pub(crate) fn return_large_blocks() -> bool {
+        false
+    }
+}
+
+pub(crate) use imp::*;
