@@ -9,7 +9,8 @@ use crate::sys;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Allocator {
-    /// It is glibc's, and was told to return large blocks to the system.
+    /// It is glibc's. Large blocks go back to the system when they are freed, and what it keeps
+    /// of small ones when it has become much.
     Bounded,
     /// Nothing, as was asked.
     LeftAlone,
@@ -24,7 +25,7 @@ pub enum Allocator {
 impl fmt::Display for Allocator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Allocator::Bounded => f.write_str("glibc returns large blocks to the system"),
+            Allocator::Bounded => f.write_str("glibc's, kept from holding on to freed memory"),
             Allocator::LeftAlone => f.write_str("left alone, as asked"),
             Allocator::Environment(name) => write!(f, "left alone, {name} is set"),
             Allocator::NotGlibc => f.write_str("left alone, it is not glibc's"),

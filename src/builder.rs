@@ -150,16 +150,23 @@ impl Builder {
         self
     }
 
-    /// Whether to have glibc's allocator return large blocks to the system as soon as they are
-    /// freed; `true` unless set.
+    /// Whether to keep glibc's allocator from holding on to what jobs have freed; `true` unless
+    /// set.
     ///
     /// As it comes, glibc soon keeps freed blocks of up to 32 MiB for each thread, and a process
-    /// whose jobs stay within the budget is killed all the same. The setting is the whole
-    /// process's and stays; it is made once, when the first executor is built. Its price is a
-    /// system call and fresh pages for each block of 1 MiB or more. Nothing is done where the
-    /// environment has settings for the allocator (`MALLOC_ARENA_MAX` and its like), or where
-    /// allocations do not come from glibc: under jemalloc, mimalloc or musl. The
-    /// [plan](Executor::plan) says which of these it is.
+    /// whose jobs stay within the budget is killed all the same. Two things are done about it:
+    ///
+    /// - Blocks of 1 MiB or more are mappings of their own and go back to the system when they
+    ///   are freed (`M_MMAP_THRESHOLD`, `M_TRIM_THRESHOLD`). The setting is the whole process's
+    ///   and stays; it is made once, when the first executor is built. Its price is a system call
+    ///   and fresh pages for each such block.
+    /// - When a job of 1 MiB or more has ended and what is
+    ///   [retained](crate::Stats::retained_bytes) has grown by a quarter of the reserve, its worker
+    ///   has all free pages returned (`malloc_trim`), before the job's bytes are released.
+    ///
+    /// Nothing is done where the environment has settings for the allocator (`MALLOC_ARENA_MAX`
+    /// and its like), or where allocations do not come from glibc: under jemalloc, mimalloc or
+    /// musl. The [plan](Executor::plan) says which of these it is.
     pub fn bound_allocator(mut self, yes: bool) -> Self {
         self.bounds_allocator = yes;
         self
@@ -300,7 +307,9 @@ impl Builder {
             }
         })?;
         let plan = Plan::new(workers, &budget, allocator::settle(self.bounds_allocator));
-        self.start(Shared::new(gate, crew), plan, follow)
+        // Another executor may have wanted what this one does not.
+        let retention = plan.retention().filter(|_| self.bounds_allocator);
+        self.start(Shared::new(gate, crew, retention), plan, follow)
     }
 
     fn plan_lanes(&self) -> Result<Vec<(Arc<str>, usize, u64)>, BuildError> {

@@ -80,6 +80,7 @@ mod error;
 
 mod shared;
 mod worker;
+mod retention;
 mod gate;
 mod intake;
 mod admission;

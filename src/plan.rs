@@ -12,6 +12,7 @@ use crate::ledger::Ledger;
 use crate::memory::MemoryFacts;
 use crate::policy::{CpuPolicy, WorkersSource};
 use crate::reserve::Reserve;
+use crate::retention::Retention;
 use crate::sys::resident;
 
 /// How an executor came to its numbers. [`Builder::plan`](crate::Builder::plan) makes one before
@@ -86,6 +87,12 @@ pub struct MemoryPlan {
 impl Plan {
     pub(crate) fn new(workers: WorkersPlan, budget: &Budget, allocator: Allocator) -> Plan {
         Plan { workers, memory: MemoryPlan::new(budget), allocator }
+    }
+
+    pub(crate) fn retention(&self) -> Option<Retention> {
+        let baseline_bytes = self.memory.baseline_bytes?;
+        (self.allocator == Allocator::Bounded)
+            .then(|| Retention::new(baseline_bytes, self.memory.ledger.reserve_bytes))
     }
 }
 

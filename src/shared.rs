@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 
 use crate::context::{self, Employer};
 use crate::gate::Gate;
+use crate::retention::Retention;
 use crate::sync::AtomicBool;
 use crate::sys::fork::Generation;
 
@@ -14,6 +15,8 @@ pub(crate) struct Shared {
     pub(crate) crew: usize,
     /// Whether a worker waits awake.
     pub(crate) spinning: AtomicBool,
+    /// `None`: nothing is done about what the allocator keeps.
+    pub(crate) retention: Option<Retention>,
     id: ExecutorId,
 }
 
@@ -35,13 +38,14 @@ static REGISTRY: parking_lot::Mutex<Registry> =
     parking_lot::Mutex::new(Registry { last: 0, executors: BTreeMap::new() });
 
 impl Shared {
-    pub(crate) fn new(gate: Arc<Gate>, crew: usize) -> Arc<Shared> {
+    pub(crate) fn new(gate: Arc<Gate>, crew: usize, retention: Option<Retention>) -> Arc<Shared> {
         let mut registry = REGISTRY.lock();
         registry.last += 1;
         let number = registry.last;
         let place = Employer { gate: Arc::as_ptr(&gate).addr(), crew };
         let id = ExecutorId { number, place, generation: Generation::current() };
-        let shared = Arc::new(Shared { gate, crew, spinning: AtomicBool::new(false), id });
+        let shared =
+            Arc::new(Shared { gate, crew, spinning: AtomicBool::new(false), retention, id });
         registry.executors.insert(id.number, Arc::downgrade(&shared));
         shared
     }

@@ -8,6 +8,7 @@ use crate::cost::Bytes;
 use crate::counts::Counts;
 use crate::gate::State;
 use crate::ledger::Ledger;
+use crate::retention;
 use crate::sys::clock::Moment;
 use crate::sys::resident;
 
@@ -179,11 +180,10 @@ impl Stats {
     pub(crate) fn measure(&mut self, baseline_bytes: Option<u64>) {
         self.resident_bytes = resident::resident_bytes();
         let explained = self.ledger.held_bytes.saturating_add(self.waiting_input_bytes);
-        self.retained_bytes =
-            self.resident_bytes.zip(baseline_bytes).map(|(resident, baseline)| {
-                // Each was read at a moment of its own.
-                resident.saturating_sub(baseline).saturating_sub(explained)
-            });
+        self.retained_bytes = self
+            .resident_bytes
+            .zip(baseline_bytes)
+            .map(|(resident, baseline)| retention::retained_bytes(resident, baseline, explained));
     }
 }
 

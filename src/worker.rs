@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::bench::{Done, Grant, Rank};
 use crate::context;
 use crate::job::{Job, drop_quietly};
+use crate::retention::LEAST_JOB_BYTES;
 use crate::shared::Shared;
 use crate::sync::{self, Ordering, SPIN_ROUNDS};
 use crate::sys::clock::Moment;
@@ -26,6 +27,10 @@ pub(crate) fn run(shared: Arc<Shared>, rank: Rank) {
         let waited = Moment::now().since(since);
         // RUN
         let (job, ended) = context::run(job);
+        if let Some(retention) = shared.retention.as_ref().filter(|_| bytes >= LEAST_JOB_BYTES) {
+            let held_bytes = shared.gate.look(|state| state.ledger().held_bytes);
+            retention.check(held_bytes - bytes);
+        }
         // RELEASE, and fetch what that made room for. The closure is gone already (I4).
         next = shared.gate.finish(shared.crew, Done { lane, bytes, ended, waited });
         // COMPLETE

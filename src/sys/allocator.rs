@@ -46,6 +46,14 @@ mod imp {
                 && libc::mallopt(libc::M_TRIM_THRESHOLD, 2 * THRESHOLD_BYTES) == 1
         }
     }
+
+    /// Returns the pages of all free blocks to the system.
+    pub(crate) fn return_free_blocks() {
+        // SAFETY: the call takes a number, and glibc's own locks. Live blocks are not touched.
+        unsafe {
+            libc::malloc_trim(0);
+        }
+    }
 }
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
@@ -57,6 +65,8 @@ mod imp {
     pub(crate) fn return_large_blocks() -> bool {
         false
     }
+
+    pub(crate) fn return_free_blocks() {}
 }
 
 pub(crate) use imp::*;
