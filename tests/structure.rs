@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Plain data that the public surface and the mechanism have in common.
-const PLAIN: [&str; 4] = ["cost", "error", "ledger", "counts"];
+const PLAIN: [&str; 5] = ["cost", "error", "ledger", "counts", "fact"];
 
 /// The mechanism, from the bottom up. A module uses those before it, and plain data, and nothing
 /// else: so edges point one way, and none to the surface.
