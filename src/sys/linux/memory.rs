@@ -1,6 +1,6 @@
 //! The memory of the machine, and what the control groups leave of it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::cgroup::{Group, Level, Version};
 use super::text::{self, below};
@@ -72,7 +72,7 @@ pub(crate) fn physical(root: &Path) -> Fact<u64> {
     Fact::or_unread(total(&below(root, Path::new("/proc/meminfo"))))
 }
 
-fn total(path: &PathBuf) -> Result<Fact<u64>, String> {
+fn total(path: &Path) -> Result<Fact<u64>, String> {
     let found = text::read(path)?;
     let bytes = text::lines(&found).find_map(|line| text::kibibytes(line, "MemTotal:"));
     // No machine runs without memory.

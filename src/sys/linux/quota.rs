@@ -62,7 +62,6 @@ fn v1(level: &Level) -> Result<Fact<f64>, String> {
 }
 
 /// Of nothing in some time, or some in no time, no number of processors can be made.
-#[expect(clippy::cast_precision_loss, reason = "microseconds of a quota are far below 2^53")]
 fn processors(quota: Option<u64>, period: u64, at: String) -> Option<Fact<f64>> {
     match quota {
         Some(0) => None,
