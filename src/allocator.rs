@@ -43,28 +43,31 @@ const VARIABLES: [&str; 5] = [
     "MALLOC_ARENA_MAX",
 ];
 
-static BOUNDED: OnceLock<Allocator> = OnceLock::new();
+/// Whether glibc took the settings. They are made once in a process.
+static IS_BOUNDED: OnceLock<bool> = OnceLock::new();
 
-/// Sets the allocator, once in a process: there is one for all executors.
-pub(crate) fn settle(is_to_be_bounded: bool) -> Allocator {
-    if is_to_be_bounded {
-        BOUNDED.get_or_init(bound).clone()
-    } else {
-        // Another executor may have asked for it before.
-        BOUNDED.get().cloned().unwrap_or(Allocator::LeftAlone)
+/// What would be done.
+pub(crate) fn look(is_to_be_bounded: bool) -> Allocator {
+    if !is_to_be_bounded {
+        return Allocator::LeftAlone;
     }
-}
-
-fn bound() -> Allocator {
     if let Some(name) = VARIABLES.into_iter().find(|name| std::env::var_os(name).is_some()) {
         return Allocator::Environment(name.to_owned());
     }
-    let tunables = std::env::var("GLIBC_TUNABLES").unwrap_or_default();
-    if tunables.contains("glibc.malloc.") {
+    let tunables = std::env::var_os("GLIBC_TUNABLES").unwrap_or_default();
+    if tunables.to_string_lossy().contains("glibc.malloc.") {
         return Allocator::Environment(String::from("GLIBC_TUNABLES"));
     }
-    if !sys::allocator::is_glibc() {
-        return Allocator::NotGlibc;
+    if sys::allocator::is_glibc() { Allocator::Bounded } else { Allocator::NotGlibc }
+}
+
+/// Does it.
+pub(crate) fn settle(is_to_be_bounded: bool) -> Allocator {
+    let allocator = look(is_to_be_bounded);
+    if allocator == Allocator::Bounded
+        && !IS_BOUNDED.get_or_init(sys::allocator::return_large_blocks)
+    {
+        return Allocator::Refused;
     }
-    if sys::allocator::return_large_blocks() { Allocator::Bounded } else { Allocator::Refused }
+    allocator
 }

@@ -243,7 +243,7 @@ impl Builder {
     /// [`BuildError`], if the number of workers or the budget cannot be decided.
     pub fn plan(&self) -> Result<Plan, BuildError> {
         let workers = self.plan_workers()?;
-        Ok(Plan::new(workers, &self.find_budget()?, allocator::settle(false)))
+        Ok(Plan::new(workers, &self.find_budget()?, allocator::look(self.bounds_allocator)))
     }
 
     fn find_budget(&self) -> Result<Budget, BuildError> {
@@ -307,9 +307,7 @@ impl Builder {
             }
         })?;
         let plan = Plan::new(workers, &budget, allocator::settle(self.bounds_allocator));
-        // Another executor may have wanted what this one does not.
-        let retention = plan.retention().filter(|_| self.bounds_allocator);
-        self.start(Shared::new(gate, crew, retention), plan, follow)
+        self.start(Shared::new(gate, crew, plan.retention()), plan, follow)
     }
 
     fn plan_lanes(&self) -> Result<Vec<(Arc<str>, usize, u64)>, BuildError> {

@@ -68,6 +68,22 @@ impl<T: Copy + PartialOrd> Fact<T> {
     }
 }
 
+impl<T> Fact<T> {
+    /// What a reader found, or why it could not.
+    pub(crate) fn or_unread(read: Result<Fact<T>, String>) -> Fact<T> {
+        read.unwrap_or_else(|why| Fact::Unread { why })
+    }
+
+    /// The same fact with its limit in another form.
+    pub(crate) fn map<U>(self, form: impl FnOnce(T) -> U) -> Fact<U> {
+        match self {
+            Fact::Limited { limit, at } => Fact::Limited { limit: form(limit), at },
+            Fact::Unlimited => Fact::Unlimited,
+            Fact::Unread { why } => Fact::Unread { why },
+        }
+    }
+}
+
 impl<T: fmt::Display> fmt::Display for Fact<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

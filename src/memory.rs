@@ -1,10 +1,39 @@
 //! What the machine says about the memory of this process.
 
+use std::fmt;
 use std::path::Path;
 
+use crate::cost::Bytes;
 use crate::fact::Fact;
+use crate::sys::machine;
 
 /// The limits on this process's memory, all in bytes.
+///
+/// # Limits of the method
+///
+/// Groups above a cgroup namespace cannot be seen, so that a container may have less than is found
+/// here (v1 tells the least limit above all the same). The machine can run out before a group
+/// does. A limit may change at any time, and the process may be moved: the facts are those of the
+/// moment they were read.
+///
+/// On Windows the groups are job objects, of which only the innermost is asked; macOS has none.
+/// On other systems nothing can be found out.
+///
+/// # Examples
+///
+/// ```
+/// use admit::{Fact, MemoryFacts};
+///
+/// let memory = MemoryFacts::detect();
+/// println!("{memory}");
+/// match memory.least() {
+///     Fact::Limited { limit, at } => println!("at most {limit} bytes, because of {at}"),
+///     Fact::Unlimited => unreachable!("there is no machine without a limit"),
+///     Fact::Unread { why } => println!("a limit could not be read: {why}"),
+///     _ => {}
+/// }
+/// # assert_ne!(memory.least(), Fact::Unlimited);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryFacts {
@@ -31,23 +60,72 @@ impl MemoryFacts {
         MemoryFacts::read_from(Path::new("/"))
     }
 
-    /// The least of all limits.
-    pub fn least(&self) -> Fact<u64> {
-        Fact::least([self.cgroup_max.clone(), self.physical.clone()])
+    /// Reads the facts from a tree whose `proc` and mount points are below `root`, on Linux. Other
+    /// systems have no files to read, and are asked as by [`detect`](MemoryFacts::detect).
+    pub fn read_from(root: &Path) -> MemoryFacts {
+        let (cgroup_max, cgroup_high) = machine::group_memory(root);
+        let (mapped_bytes, resident_bytes) = machine::in_use(root);
+        MemoryFacts {
+            cgroup_max,
+            cgroup_high,
+            physical: machine::physical(root),
+            address_space: machine::address_space(root),
+            data: machine::data(root),
+            mapped_bytes,
+            resident_bytes,
+        }
     }
 
-    /// Reads the facts from a tree whose `proc` and mount points are below `root`.
-    pub fn read_from(root: &Path) -> MemoryFacts {
-        let _ = root;
-        let unread = || Fact::Unread { why: String::from("not written yet") };
-        MemoryFacts {
-            cgroup_max: unread(),
-            cgroup_high: unread(),
-            physical: unread(),
-            address_space: unread(),
-            data: unread(),
-            mapped_bytes: None,
-            resident_bytes: None,
+    /// The least of all limits, and which it is. Of the address space what was mapped when the
+    /// facts were read is already spent.
+    ///
+    /// If one limit could not be read, the least is not known.
+    pub fn least(&self) -> Fact<u64> {
+        Fact::least([
+            self.cgroup_max.clone(),
+            self.cgroup_high.clone(),
+            self.physical.clone(),
+            self.unmapped(),
+            self.data.clone(),
+        ])
+    }
+
+    fn unmapped(&self) -> Fact<u64> {
+        match (self.address_space.clone(), self.mapped_bytes) {
+            (Fact::Limited { limit, at }, Some(mapped)) => Fact::Limited {
+                limit: limit.saturating_sub(mapped),
+                at: format!("{at}, less {} mapped", Bytes(mapped)),
+            },
+            (Fact::Limited { at, .. }, None) => {
+                Fact::Unread { why: format!("{at} is set, and what is mapped could not be read") }
+            }
+            (fact, _) => fact,
         }
+    }
+}
+
+/// One line for each fact.
+impl fmt::Display for MemoryFacts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, fact) in [
+            ("control group", &self.cgroup_max),
+            ("control group, slowed down above", &self.cgroup_high),
+            ("machine", &self.physical),
+            ("address space", &self.address_space),
+            ("data", &self.data),
+        ] {
+            writeln!(f, "{name}: {}", fact.clone().map(Bytes))?;
+        }
+        write!(f, "mapped: ")?;
+        size(f, self.mapped_bytes)?;
+        write!(f, "\nresident: ")?;
+        size(f, self.resident_bytes)
+    }
+}
+
+fn size(f: &mut fmt::Formatter<'_>, bytes: Option<u64>) -> fmt::Result {
+    match bytes {
+        Some(bytes) => write!(f, "{}", Bytes(bytes)),
+        None => f.write_str("unknown"),
     }
 }

@@ -12,5 +12,5 @@ pub(crate) fn resident_bytes() -> Option<u64> {
 
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn resident_bytes() -> Option<u64> {
-    None
+    super::machine::in_use(std::path::Path::new("/")).1
 }

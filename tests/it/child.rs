@@ -10,14 +10,39 @@ pub(crate) fn is_child() -> bool {
     std::env::var_os(IS_CHILD).is_some()
 }
 
+/// Whether the process that started this one was a child itself.
+pub(crate) fn is_grandchild() -> bool {
+    std::env::var_os(IS_CHILD).is_some_and(|generation| generation == "2")
+}
+
 /// Runs the named test in a new process, and fails if it does.
 pub(crate) fn run(test: &str) {
+    run_with(test, &[]);
+}
+
+/// The same with variables added to its environment.
+pub(crate) fn run_with(test: &str, variables: &[(&str, &str)]) {
     let binary = std::env::current_exe().unwrap();
-    let output = Command::new(binary)
-        .args(["--exact", test, "--nocapture", "--test-threads=1"])
-        .env(IS_CHILD, "1")
-        .output()
-        .unwrap();
+    check(test, Command::new(binary).envs(variables.iter().copied()).env(IS_CHILD, "1"));
+}
+
+/// The same from a child.
+pub(crate) fn run_again(test: &str) {
+    check(test, Command::new(std::env::current_exe().unwrap()).env(IS_CHILD, "2"));
+}
+
+/// The same with a shell in between, so that the new process's parent is another program.
+#[cfg(unix)]
+pub(crate) fn run_from_shell(test: &str, variables: &[(&str, &str)]) {
+    let mut shell = Command::new("sh");
+    // With something left to do, no shell replaces itself by the program.
+    shell.args(["-c", "\"$0\" \"$@\"; exit $?"]).arg(std::env::current_exe().unwrap());
+    check(test, shell.envs(variables.iter().copied()).env(IS_CHILD, "1"));
+}
+
+fn check(test: &str, command: &mut Command) {
+    let output =
+        command.args(["--exact", test, "--nocapture", "--test-threads=1"]).output().unwrap();
     let told = String::from_utf8_lossy(&output.stdout);
     let complained = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}\n{told}\n{complained}", output.status);

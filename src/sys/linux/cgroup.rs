@@ -1,0 +1,173 @@
+//! The directories of this process's control groups, from its own up to the mount point.
+
+use std::cmp::Reverse;
+use std::path::{Component, Path, PathBuf};
+
+use super::membership::Membership;
+use super::mountinfo::{Mount, Mounts};
+use super::text::{self, Failed, below};
+use crate::fact::Fact;
+
+/// So many mounts of one hierarchy are tried.
+const MOST_VIEWS: usize = 256;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    V1,
+    V2,
+}
+
+/// The group that a controller has this process in, and the ways to it.
+#[derive(Debug)]
+pub(super) struct Group {
+    controller: &'static str,
+    pub(super) version: Version,
+    views: Vec<View>,
+}
+
+/// One mount that shows the group.
+#[derive(Debug)]
+struct View {
+    mount_point: PathBuf,
+    /// The way from the mount point to the group.
+    way: PathBuf,
+}
+
+/// One directory on the way.
+#[derive(Debug)]
+pub(super) struct Level {
+    controller: &'static str,
+    pub(super) version: Version,
+    directory: PathBuf,
+    /// It is the process's own group.
+    pub(super) is_own: bool,
+    is_mount_point: bool,
+}
+
+impl Group {
+    /// Finds the group. `None`: the controller limits nobody here.
+    pub(super) fn of(root: &Path, controller: &'static str) -> Result<Option<Group>, String> {
+        let (version, path) = match Membership::of(root, controller)? {
+            Membership::None => return Ok(None),
+            Membership::Own(path) => (Version::V1, path),
+            Membership::Unified(path) => (Version::V2, path),
+        };
+        let mounts = Mounts::read(root)?;
+        let shows = |mount: &&Mount| match version {
+            Version::V1 => mount.is_of(controller),
+            Version::V2 => mount.is_unified(),
+        };
+        let mut views = Vec::new();
+        let mut refused = None;
+        for mount in mounts.iter().filter(shows).take(MOST_VIEWS) {
+            match way(&mounts, mount, &path) {
+                Ok(way) => views.push((mount, way)),
+                Err(why) => refused = Some(why),
+            }
+        }
+        if views.is_empty() {
+            let why = refused.unwrap_or_else(|| match version {
+                Version::V1 => format!("the {controller} hierarchy is not mounted"),
+                Version::V2 => String::from("cgroup2 is not mounted"),
+            });
+            return Err(format!("/proc/self/mountinfo: group {}: {why}", path.display()));
+        }
+        // The closest view first: the sort is stable, and mounts in order of mounting.
+        views.sort_by_key(|(mount, _)| Reverse(mount.root.components().count()));
+        let view =
+            |(mount, way): (&Mount, PathBuf)| View { mount_point: below(root, &mount.point), way };
+        let views = views.into_iter().map(view).collect();
+        Ok(Some(Group { controller, version, views }))
+    }
+
+    /// The least of what is read at each level, by the first view in which all can be read. (A
+    /// mount may be there and yet be of no use, with directories that may not be entered.)
+    pub(super) fn least<T: Copy + PartialOrd>(
+        &self,
+        read: impl Fn(&Level) -> Result<Fact<T>, String>,
+    ) -> Fact<T> {
+        let mut first = None;
+        for view in &self.views {
+            match Fact::least(self.levels(view).map(|level| Fact::or_unread(read(&level)))) {
+                unread @ Fact::Unread { .. } => first = first.or(Some(unread)),
+                fact => return fact,
+            }
+        }
+        first.unwrap_or_else(|| Fact::Unread { why: String::from("the group is not mounted") })
+    }
+
+    /// The own group first.
+    fn levels<'a>(&'a self, view: &'a View) -> impl Iterator<Item = Level> + 'a {
+        view.way.ancestors().enumerate().map(|(steps, way)| Level {
+            controller: self.controller,
+            version: self.version,
+            directory: view.mount_point.join(way),
+            is_own: steps == 0,
+            is_mount_point: way.as_os_str().is_empty(),
+        })
+    }
+}
+
+impl Level {
+    /// Reads one of the controller's files. `None`: there is none, and none is needed, so that
+    /// the level has no limit of its own.
+    pub(super) fn read(&self, file: &str) -> Result<Option<(PathBuf, Vec<u8>)>, String> {
+        let path = self.directory.join(file);
+        match text::read(&path) {
+            Ok(found) => Ok(Some((path, found))),
+            Err(failed) if failed.is_missing() => self.may_lack(failed).map(|()| None),
+            Err(failed) => Err(failed.why),
+        }
+    }
+
+    fn may_lack(&self, failed: Failed) -> Result<(), String> {
+        let controllers = self.directory.join("cgroup.controllers");
+        match self.version {
+            // A controller that the group's parent has not enabled for it has no files in it. At
+            // the mount point it may be the root of all groups, which has no limits either.
+            Version::V2 => {
+                let Ok(found) = text::read(&controllers) else { return Err(failed.why) };
+                let is_name =
+                    |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'_';
+                if !text::words(&found).all(|word| word.iter().all(is_name)) {
+                    return Err(text::nonsense(&controllers, "names of controllers", &found));
+                }
+                let enabled = text::words(&found).any(|name| name == self.controller.as_bytes());
+                if enabled && !self.is_mount_point { Err(failed.why) } else { Ok(()) }
+            }
+            // The root of all groups again, provided that this is a directory of v1 groups and
+            // not one that something else was mounted on.
+            Version::V1 => {
+                let is_there = |file| self.directory.join(file).exists();
+                let is_v1 = is_there("cgroup.procs") && !is_there("cgroup.controllers");
+                if self.is_mount_point && is_v1 { Ok(()) } else { Err(failed.why) }
+            }
+        }
+    }
+}
+
+/// The way from a mount's point to the group at `path`.
+fn way(mounts: &Mounts, mount: &Mount, path: &Path) -> Result<PathBuf, String> {
+    let point = mount.point.display();
+    // Seen from within a cgroup namespace, the parts of groups that are outside read "..": the
+    // group /../x is one beside the namespace's own root, and a mount of /.. shows its parent.
+    // They match as they are; a '..' that is left over is one whose name is not known.
+    let climbs = |path: &Path| path.components().any(|part| part == Component::ParentDir);
+    let Ok(way) = path.strip_prefix(&mount.root) else {
+        let root = mount.root.display();
+        return Err(if climbs(&mount.root) {
+            format!(
+                "{point} shows {root}, outside the cgroup namespace, and not the way from there"
+            )
+        } else {
+            format!("{point} shows only what is below {root}")
+        });
+    };
+    if climbs(way) {
+        return Err(format!("{point} does not show it, it is outside the cgroup namespace"));
+    }
+    if climbs(&mount.point) || !mounts.leads_to(mount) {
+        return Err(format!("{point} is covered by another mount"));
+    }
+    Ok(way.to_owned())
+}

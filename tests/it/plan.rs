@@ -1,0 +1,271 @@
+//! What an executor decides on by itself, and what it says about it.
+
+use admit::{
+    Allocator, Budget, BuildError, Cost, CpuPolicy, Executor, MIB, Override, Reserve,
+    WORKERS_VARIABLE, WorkersSource,
+};
+
+use crate::child;
+use crate::kit::{Blocker, budget};
+use crate::watchdog::watch;
+
+#[test]
+fn an_executor_that_is_told_nothing_has_workers_and_half_of_the_limit() {
+    let _watch = watch!();
+    let executor = Executor::builder().build().unwrap();
+    let plan = executor.plan();
+    assert!(plan.workers.decided >= 4);
+    assert_eq!(plan.workers.started, Some(plan.workers.decided));
+    assert_eq!(executor.stats().workers, plan.workers.decided);
+    assert_eq!(plan.workers.asked, CpuPolicy::automatic());
+    assert!(plan.workers.found.is_some());
+
+    assert_eq!(plan.memory.asked, Some(Reserve::half()));
+    let limit = plan.memory.found.as_ref().unwrap().least().limit().unwrap();
+    let ledger = executor.stats().ledger;
+    assert_eq!((ledger.capacity_bytes, ledger.reserve_bytes), (limit, limit.div_ceil(2)));
+    assert_eq!(executor.submit(Cost::new(MIB), || 7).unwrap().join().unwrap(), 7);
+
+    let line = plan.to_string();
+    let source = plan.memory.source.as_ref().unwrap();
+    assert!(line.contains("workers (automatic: ") && line.contains(source.as_str()), "{line}");
+    assert!(!line.contains('\n'), "{line}");
+}
+
+#[test]
+fn executors_that_are_told_nothing_share_the_budget_of_the_process() {
+    let _watch = watch!();
+    let one = Executor::builder().build().unwrap();
+    let other = Executor::builder().build().unwrap();
+    let blocker = Blocker::on(one.default_lane(), MIB);
+    assert!(other.stats().ledger.held_bytes >= MIB);
+    let own = Budget::detect_with(Reserve::half()).unwrap();
+    assert_eq!(own.ledger().held_bytes, 0);
+    blocker.release();
+}
+
+#[test]
+fn who_gives_numbers_gets_them_and_nothing_is_looked_for() {
+    let _watch = watch!();
+    let policy = CpuPolicy::capped(1);
+    for builder in [
+        Executor::builder().workers(3).cpu_policy(policy.clone()),
+        Executor::builder().cpu_policy(policy).workers(3),
+        Executor::builder().cpu_policy(CpuPolicy::fixed(3)),
+    ] {
+        let executor = builder.budget(budget(MIB)).build().unwrap();
+        let plan = executor.plan();
+        assert_eq!((plan.workers.decided, plan.workers.source), (3, WorkersSource::Explicit));
+        assert!(plan.workers.found.is_none() && plan.memory.found.is_none());
+        assert_eq!(executor.stats().workers, 3);
+        assert_eq!(plan.memory.ledger.capacity_bytes, MIB);
+    }
+}
+
+#[test]
+fn no_workers_at_all_are_refused_however_they_are_asked_for() {
+    for policy in [CpuPolicy::fixed(0), CpuPolicy::capped(0)] {
+        let built = Executor::builder().cpu_policy(policy).budget(budget(1)).build();
+        assert!(matches!(built, Err(BuildError::NoWorkers)));
+    }
+}
+
+#[test]
+fn a_plan_that_is_made_beforehand_is_the_one_that_is_carried_out() {
+    let _watch = watch!();
+    let builder = Executor::builder().budget(budget(MIB)).nice_beyond(2);
+    let before = builder.plan().unwrap();
+    assert_eq!(before.workers.started, None);
+    let executor = builder.build().unwrap();
+    let after = executor.plan();
+    assert_eq!(after.workers.decided, before.workers.decided);
+    assert_eq!(after.workers.nice_beyond, Some(2));
+    assert_eq!(after.memory.ledger, before.memory.ledger);
+}
+
+/// The test binary's own name, as the variable has to give it.
+fn program() -> String {
+    let path = std::env::args().next().unwrap();
+    std::path::Path::new(&path).file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+fn from_environment() -> Result<Executor, BuildError> {
+    let policy = CpuPolicy::capped(1).or_environment();
+    Executor::builder().cpu_policy(policy).budget(budget(1)).build()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_environment_sets_the_workers_of_the_program_it_names_and_not_of_its_copies() {
+    let name =
+        "plan::the_environment_sets_the_workers_of_the_program_it_names_and_not_of_its_copies";
+    if !child::is_child() {
+        let value = format!("other=9,{}=3", program());
+        return child::run_from_shell(name, &[(WORKERS_VARIABLE, &value)]);
+    }
+    let executor = from_environment().unwrap();
+    let workers = &executor.plan().workers;
+    if child::is_grandchild() {
+        assert_eq!(workers.environment, Override::Inherited);
+        assert_eq!(workers.decided, 1);
+    } else {
+        assert_eq!((workers.decided, workers.source), (3, WorkersSource::Environment));
+        // Who gives a number, or does not ask, is not overruled.
+        let fixed = CpuPolicy::fixed(2).or_environment();
+        let fixed = Executor::builder().cpu_policy(fixed).budget(budget(1)).build().unwrap();
+        assert_eq!(fixed.plan().workers.decided, 2);
+        let capped = CpuPolicy::capped(1);
+        let capped = Executor::builder().cpu_policy(capped).budget(budget(1)).build().unwrap();
+        assert_eq!(capped.plan().workers.environment, Override::Absent);
+        assert_eq!(capped.plan().workers.decided, 1);
+        child::run_again(name);
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_bad_value_in_the_environment_is_an_error_also_where_a_number_is_given() {
+    let name = "plan::a_bad_value_in_the_environment_is_an_error_also_where_a_number_is_given";
+    if !child::is_child() {
+        return child::run_from_shell(name, &[(WORKERS_VARIABLE, "16")]);
+    }
+    let error = from_environment().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "environment variable ADMIT_WORKERS is \"16\", \
+         and should be like \"server=16\" or \"server=16,other=4\"",
+    );
+    let policy = CpuPolicy::automatic().or_environment();
+    let built = Executor::builder().workers(2).cpu_policy(policy).budget(budget(1)).build();
+    assert!(matches!(built, Err(BuildError::Environment { .. })));
+    assert!(Executor::builder().workers(2).budget(budget(1)).build().is_ok());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_automatic_number_of_workers_makes_do_with_those_that_could_be_started() {
+    const STACK_BYTES: usize = 1 << 30;
+    if !child::is_child() {
+        return child::run(
+            "plan::an_automatic_number_of_workers_makes_do_with_those_that_could_be_started",
+        );
+    }
+    let budget = budget(MIB);
+    let builder = || Executor::builder().budget(budget.clone()).stack_bytes(STACK_BYTES);
+    let mapped = admit::MemoryFacts::detect().mapped_bytes.unwrap();
+    child::limit_address_space(mapped + 5 * STACK_BYTES as u64 / 2);
+
+    let executor = builder().build().unwrap();
+    let workers = &executor.plan().workers;
+    let started = workers.started.unwrap();
+    assert!((1..workers.decided).contains(&started), "{workers}");
+    assert!(workers.shortfall.is_some());
+    assert!(workers.to_string().contains(", and not 4: "), "{workers}");
+    assert_eq!(executor.stats().workers, started);
+    assert_eq!(executor.stats().free_workers, started);
+    let jobs: Vec<_> =
+        (0..100).map(|n| executor.submit(Cost::new(1), move || n).unwrap()).collect();
+    for (n, job) in jobs.into_iter().enumerate() {
+        assert_eq!(job.join().unwrap(), n);
+    }
+
+    // Who wants a number gets it or an error; and one worker at least there must be.
+    let error = builder().workers(4).build().unwrap_err();
+    assert!(matches!(error, BuildError::Workers { asked: 4, .. }), "{error}");
+    let none = builder().stack_bytes(4 * STACK_BYTES).build().unwrap_err();
+    assert!(matches!(none, BuildError::Workers { started: 0, .. }), "{none}");
+    drop(executor);
+    assert_eq!(budget.ledger().held_bytes, 0);
+}
+
+#[test]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn freed_blocks_do_not_stay_with_the_allocator_unless_it_is_left_alone() {
+    let name = "plan::freed_blocks_do_not_stay_with_the_allocator_unless_it_is_left_alone";
+    if !child::is_child() {
+        child::run(name);
+        return child::run_with(name, &[("ADMIT_TEST_LEAVE_ALONE", "1")]);
+    }
+    let is_left_alone = std::env::var_os("ADMIT_TEST_LEAVE_ALONE").is_some();
+    let builder = Executor::builder().workers(8).budget(budget(128 * MIB));
+    let executor = builder.bound_allocator(!is_left_alone).build().unwrap();
+    let expected = if is_left_alone { Allocator::LeftAlone } else { Allocator::Bounded };
+    assert_eq!(executor.plan().allocator, expected);
+
+    // What parsers do: many small blocks, of which a few outlive the job.
+    let parse = || {
+        let blocks: Vec<_> = (0..40_000_usize).map(|n| vec![1_u8; 32 + n * 97 % 480]).collect();
+        blocks.into_iter().step_by(5000).collect::<Vec<_>>()
+    };
+    let rounds = 8;
+    let mut kept = Vec::new();
+    for _ in 0..rounds {
+        let jobs: Vec<_> =
+            (0..8).map(|_| executor.submit(Cost::new(14 * MIB), parse).unwrap()).collect();
+        kept.extend(jobs.into_iter().map(|job| job.join().unwrap()));
+    }
+    let retained = executor.stats().retained_bytes.unwrap();
+    if is_left_alone {
+        assert!(retained > 40 * MIB, "{retained}");
+    } else {
+        assert!(retained < 40 * MIB, "{retained}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn settings_of_the_one_who_runs_the_program_are_left_as_they_are() {
+    let name = "plan::settings_of_the_one_who_runs_the_program_are_left_as_they_are";
+    if !child::is_child() {
+        child::run_with(name, &[("MALLOC_ARENA_MAX", "2")]);
+        return child::run_with(name, &[("GLIBC_TUNABLES", "glibc.malloc.arena_max=2")]);
+    }
+    let executor = Executor::builder().workers(1).budget(budget(1)).build().unwrap();
+    let Allocator::Environment(variable) = &executor.plan().allocator else {
+        panic!("{:?}", executor.plan().allocator)
+    };
+    assert!(variable == "MALLOC_ARENA_MAX" || variable == "GLIBC_TUNABLES");
+}
+
+/// The nice value of the calling thread.
+#[cfg(target_os = "linux")]
+fn nice() -> i64 {
+    let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+    // The name, in parentheses, may have spaces in it; the nice value is the 17th field behind it.
+    stat.rsplit(") ").next().unwrap().split(' ').nth(16).unwrap().parse().unwrap()
+}
+
+/// The nice values of all workers, in order.
+#[cfg(target_os = "linux")]
+fn nice_of_workers(executor: &Executor) -> Vec<i64> {
+    let workers = executor.stats().workers;
+    let together = std::sync::Arc::new(std::sync::Barrier::new(workers));
+    let jobs: Vec<_> = (0..workers)
+        .map(|_| {
+            let together = std::sync::Arc::clone(&together);
+            let work = move || {
+                together.wait();
+                nice()
+            };
+            executor.submit(Cost::new(0), work).unwrap()
+        })
+        .collect();
+    let mut values: Vec<_> = jobs.into_iter().map(|job| job.join().unwrap()).collect();
+    values.sort_unstable();
+    values
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn workers_beyond_the_first_run_at_nice_10_and_the_others_as_the_program_does() {
+    let _watch = watch!();
+    let own = nice();
+    let low = own.max(10);
+    let builder = || Executor::builder().workers(6).budget(budget(1));
+    let nice_of = |builder: admit::Builder| nice_of_workers(&builder.build().unwrap());
+    assert_eq!(nice_of(builder()), [own, own, own, own, low, low]);
+    assert_eq!(nice_of(builder().nice_beyond(1)), [own, low, low, low, low, low]);
+    assert_eq!(nice_of(builder().nice_beyond(0)), [low; 6]);
+    assert_eq!(nice_of(builder().nice_beyond(None)), [own; 6]);
+    assert_eq!(nice(), own);
+}
