@@ -43,6 +43,7 @@ const VARIABLES: [&str; 5] = [
     "MALLOC_ARENA_MAX",
 ];
 
+static IS_GLIBC: OnceLock<bool> = OnceLock::new();
 /// Whether glibc took the settings. They are made once in a process.
 static IS_BOUNDED: OnceLock<bool> = OnceLock::new();
 
@@ -58,7 +59,12 @@ pub(crate) fn look(is_to_be_bounded: bool) -> Allocator {
     if tunables.to_string_lossy().contains("glibc.malloc.") {
         return Allocator::Environment(String::from("GLIBC_TUNABLES"));
     }
-    if sys::allocator::is_glibc() { Allocator::Bounded } else { Allocator::NotGlibc }
+    // It takes a look through the whole heap to find out, and it does not change.
+    if *IS_GLIBC.get_or_init(sys::allocator::is_glibc) {
+        Allocator::Bounded
+    } else {
+        Allocator::NotGlibc
+    }
 }
 
 /// Does it.

@@ -91,7 +91,7 @@ fn a_job_does_not_wait_for_a_place_behind_a_job_that_waits_for_its_bytes() {
 #[test]
 fn after_a_drain_every_handle_is_resolved() {
     let _watch = watch!();
-    for round in 0..20_000 {
+    for round in 0..4000 {
         let budget = budget(10);
         let executor = Arc::new(builder(1, &budget).build().unwrap());
         let held = budget.acquire(10).unwrap();
@@ -100,7 +100,7 @@ fn after_a_drain_every_handle_is_resolved() {
         let inner = Arc::clone(&waits);
         let cancel = aside(move || inner.cancel());
         while executor.stats().workers > 0 {
-            std::hint::spin_loop();
+            thread::yield_now();
         }
         executor.drain().unwrap();
         assert!(waits.is_finished(), "not after {round} rounds");
