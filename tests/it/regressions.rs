@@ -100,7 +100,7 @@ fn after_a_drain_every_handle_is_resolved() {
         let inner = Arc::clone(&waits);
         let cancel = aside(move || inner.cancel());
         while executor.stats().workers > 0 {
-            thread::yield_now();
+            std::thread::yield_now();
         }
         executor.drain().unwrap();
         assert!(waits.is_finished(), "not after {round} rounds");
