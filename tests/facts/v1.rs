@@ -63,6 +63,19 @@ fn a_limit_above_all_that_can_be_seen_is_in_the_own_groups_stat() {
 }
 
 #[test]
+fn of_equal_limits_the_highest_that_can_be_seen_is_named() {
+    let tree = Tree::v1("/a/b");
+    let above = "/sys/fs/cgroup/memory/a/memory.limit_in_bytes";
+    tree.file(above, "77\n");
+    tree.file(STAT, "hierarchical_memory_limit 77\n");
+    assert_eq!(tree.memory().cgroup_max, tree.limited(77, above));
+    tree.file(LIMIT, "77\n");
+    assert_eq!(tree.memory().cgroup_max, tree.limited(77, above));
+    tree.file(above, "88\n");
+    assert_eq!(tree.memory().cgroup_max, tree.limited(77, LIMIT));
+}
+
+#[test]
 fn the_stat_of_groups_above_is_not_needed() {
     let tree = Tree::v1("/a/b");
     tree.remove("/sys/fs/cgroup/memory/a/memory.stat");
