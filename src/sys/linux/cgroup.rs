@@ -160,9 +160,7 @@ fn way(mounts: &Mounts, mount: &Mount, path: &Path) -> Result<PathBuf, String> {
     let Ok(way) = path.strip_prefix(&mount.root) else {
         let root = mount.root.display();
         return Err(if climbs(&mount.root) {
-            format!(
-                "{point} shows {root}, outside the cgroup namespace, and not the way from there"
-            )
+            format!("{point} shows {root}, and the way from outside the cgroup namespace is hidden")
         } else {
             format!("{point} shows only what is below {root}")
         });
