@@ -97,6 +97,26 @@ fn a_stat_without_the_limit_of_all_groups_is_unread() {
 }
 
 #[test]
+fn at_the_mount_point_a_file_may_not_be_missing_beside_another() {
+    let [memory, cpu, pids] =
+        ["memory", "cpu,cpuacct", "pids"].map(|name| format!("/sys/fs/cgroup/{name}"));
+    let tree = Tree::v1("/");
+    tree.file(format!("{cpu}/cpu.cfs_quota_us"), "1000\n");
+    tree.file(format!("{pids}/pids.max"), "10\n");
+    tree.file(format!("{pids}/pids.current"), "1\n");
+    for file in [
+        format!("{memory}/memory.stat"),
+        format!("{cpu}/cpu.cfs_period_us"),
+        format!("{pids}/pids.current"),
+    ] {
+        tree.remove(file);
+    }
+    unread(&tree.memory().cgroup_max, &[&memory, "without memory.stat"]);
+    unread(&tree.cpu().quota, &[&cpu, "without cpu.cfs_period_us"]);
+    unread(&tree.cpu().cgroup_threads, &[&pids, "without pids.current"]);
+}
+
+#[test]
 fn soft_limits_are_none() {
     let tree = Tree::v1("/a/b");
     tree.file("/sys/fs/cgroup/memory/a/b/memory.soft_limit_in_bytes", "1\n");
