@@ -46,6 +46,8 @@ fn no_limit_is_told_by_its_size_for_every_size_of_pages() {
     let most = i64::MAX as u64 / 65_536 * 65_536 - 4096;
     tree.file(LIMIT, format!("{most}\n"));
     assert_eq!(tree.memory().cgroup_max, tree.limited(most, LIMIT));
+    tree.file(LIMIT, "0\n");
+    assert_eq!(tree.memory().cgroup_max, tree.limited(0, LIMIT));
 }
 
 #[test]
