@@ -95,7 +95,7 @@ fn counts(file: &str) -> bool {
 #[test]
 fn a_mebibyte_of_garbage_is_unread_and_told_in_a_few_words() {
     let binary: Vec<u8> = (0..1 << 20).map(|at: u32| (at * 7 + at / 251) as u8).collect();
-    for garbage in [binary, vec![b'X'; 1 << 20], vec![0; 1 << 20]] {
+    for garbage in [binary, vec![b'X'; 1 << 20]] {
         spoil_each(|tree, file| tree.file(file, &garbage), counts);
     }
 }

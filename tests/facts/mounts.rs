@@ -57,7 +57,7 @@ fn of_several_mounts_the_closest_that_can_be_read_answers() {
         (32, 1, "/a", "/close", CGROUP2),
     ]);
     tree.file("/all/cgroup.controllers", "memory\n");
-    for (group, limit) in [("/all/a/b", 3), ("/all/a", 3), ("/close", 2), ("/close/b", 2)] {
+    for (group, limit) in [("/all/a/b", 3), ("/all/a", 9), ("/close", 9), ("/close/b", 2)] {
         tree.v2_group(group);
         tree.file(format!("{group}/memory.max"), format!("{limit}\n"));
     }

@@ -32,7 +32,9 @@ fn soft_limits_are_found_in_their_columns() {
 #[test]
 fn limits_that_make_no_sense_are_unread() {
     let tree = Tree::new();
-    for text in ["", "Max address space", "Max address spacex 1 1", "Max address space  -1  -1\n"] {
+    for text in
+        ["", "Max address space", "Max address space9  1  1\n", "Max address space  -1  -1\n"]
+    {
         tree.file("/proc/self/limits", text);
         unread(&tree.memory().address_space, &["/proc/self/limits", "Max address space"]);
         unread(&tree.memory().data, &["/proc/self/limits"]);

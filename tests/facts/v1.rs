@@ -46,6 +46,8 @@ fn no_limit_is_told_by_its_size_for_every_size_of_pages() {
     let most = i64::MAX as u64 / 65_536 * 65_536 - 4096;
     tree.file(LIMIT, format!("{most}\n"));
     assert_eq!(tree.memory().cgroup_max, tree.limited(most, LIMIT));
+    tree.file(LIMIT, "0\n");
+    assert_eq!(tree.memory().cgroup_max, tree.limited(0, LIMIT));
 }
 
 #[test]
@@ -60,6 +62,19 @@ fn a_limit_above_all_that_can_be_seen_is_in_the_own_groups_stat() {
     );
     let at = format!("{STAT}, hierarchical_memory_limit");
     assert_eq!(tree.memory().cgroup_max, tree.limited(GIB, &at));
+}
+
+#[test]
+fn of_equal_limits_the_highest_that_can_be_seen_is_named() {
+    let tree = Tree::v1("/a/b");
+    let above = "/sys/fs/cgroup/memory/a/memory.limit_in_bytes";
+    tree.file(above, "77\n");
+    tree.file(STAT, "hierarchical_memory_limit 77\n");
+    assert_eq!(tree.memory().cgroup_max, tree.limited(77, above));
+    tree.file(LIMIT, "77\n");
+    assert_eq!(tree.memory().cgroup_max, tree.limited(77, above));
+    tree.file(above, "88\n");
+    assert_eq!(tree.memory().cgroup_max, tree.limited(77, LIMIT));
 }
 
 #[test]
@@ -81,6 +96,26 @@ fn a_stat_without_the_limit_of_all_groups_is_unread() {
     let tree = Tree::v1("/a/b");
     tree.remove(STAT);
     unread(&tree.memory().cgroup_max, &[STAT]);
+}
+
+#[test]
+fn at_the_mount_point_a_file_may_not_be_missing_beside_another() {
+    let [memory, cpu, pids] =
+        ["memory", "cpu,cpuacct", "pids"].map(|name| format!("/sys/fs/cgroup/{name}"));
+    let tree = Tree::v1("/");
+    tree.file(format!("{cpu}/cpu.cfs_quota_us"), "1000\n");
+    tree.file(format!("{pids}/pids.max"), "10\n");
+    tree.file(format!("{pids}/pids.current"), "1\n");
+    for file in [
+        format!("{memory}/memory.stat"),
+        format!("{cpu}/cpu.cfs_period_us"),
+        format!("{pids}/pids.current"),
+    ] {
+        tree.remove(file);
+    }
+    unread(&tree.memory().cgroup_max, &[&memory, "without memory.stat"]);
+    unread(&tree.cpu().quota, &[&cpu, "without cpu.cfs_period_us"]);
+    unread(&tree.cpu().cgroup_threads, &[&pids, "without pids.current"]);
 }
 
 #[test]
@@ -106,11 +141,14 @@ fn a_level_without_its_file_is_unread_except_the_mount_point() {
 
 #[test]
 fn a_mount_point_that_is_no_group_does_not_pass_for_the_root_of_all() {
-    for (file, text) in [("x", ""), ("cgroup.controllers", "cpu\n")] {
+    // Nothing of a group, or a group of the other version.
+    for files in [&["x"][..], &["cgroup.procs", "cgroup.controllers"]] {
         let tree = Tree::v1("/");
         assert_eq!(tree.cpu().cgroup_threads, Fact::Unlimited);
         tree.remove("/sys/fs/cgroup/pids");
-        tree.file(format!("/sys/fs/cgroup/pids/{file}"), text);
+        for file in files {
+            tree.file(format!("/sys/fs/cgroup/pids/{file}"), "");
+        }
         unread(&tree.cpu().cgroup_threads, &["/sys/fs/cgroup/pids/pids.max"]);
     }
 }

@@ -88,7 +88,7 @@ impl Group {
     ) -> Fact<T> {
         let mut first = None;
         for view in &self.views {
-            match Fact::least(self.levels(view).map(|level| Fact::or_unread(read(&level)))) {
+            match Fact::least(self.levels(view).iter().map(|level| Fact::or_unread(read(level)))) {
                 unread @ Fact::Unread { .. } => first = first.or(Some(unread)),
                 fact => return fact,
             }
@@ -96,15 +96,19 @@ impl Group {
         first.unwrap_or_else(|| Fact::Unread { why: String::from("the group is not mounted") })
     }
 
-    /// The own group first.
-    fn levels<'a>(&'a self, view: &'a View) -> impl Iterator<Item = Level> + 'a {
-        view.way.ancestors().enumerate().map(|(steps, way)| Level {
+    /// The highest first: of limits that are equal it is the one to be named, since raising one
+    /// below it would change nothing.
+    fn levels(&self, view: &View) -> Vec<Level> {
+        let level = |(steps, way): (usize, &Path)| Level {
             controller: self.controller,
             version: self.version,
             directory: view.mount_point.join(way),
             is_own: steps == 0,
             is_mount_point: way.as_os_str().is_empty(),
-        })
+        };
+        let mut levels: Vec<Level> = view.way.ancestors().enumerate().map(level).collect();
+        levels.reverse();
+        levels
     }
 }
 
@@ -156,9 +160,7 @@ fn way(mounts: &Mounts, mount: &Mount, path: &Path) -> Result<PathBuf, String> {
     let Ok(way) = path.strip_prefix(&mount.root) else {
         let root = mount.root.display();
         return Err(if climbs(&mount.root) {
-            format!(
-                "{point} shows {root}, outside the cgroup namespace, and not the way from there"
-            )
+            format!("{point} shows {root}, and the way from outside the cgroup namespace is hidden")
         } else {
             format!("{point} shows only what is below {root}")
         });
@@ -166,7 +168,10 @@ fn way(mounts: &Mounts, mount: &Mount, path: &Path) -> Result<PathBuf, String> {
     if climbs(way) {
         return Err(format!("{point} does not show it, it is outside the cgroup namespace"));
     }
-    if climbs(&mount.point) || !mounts.leads_to(mount) {
+    if climbs(&mount.point) {
+        return Err(format!("{point} is no path from the root"));
+    }
+    if !mounts.leads_to(mount) {
         return Err(format!("{point} is covered by another mount"));
     }
     Ok(way.to_owned())

@@ -37,19 +37,19 @@ fn v2(level: &Level, file: &str) -> Result<Fact<u64>, String> {
 }
 
 fn v1_limit(level: &Level) -> Result<Fact<u64>, String> {
-    let own = match level.read("memory.limit_in_bytes")? {
-        Some((path, found)) => {
-            let limit = text::number(found.trim_ascii());
-            v1(limit.ok_or_else(|| text::nonsense(&path, "bytes", &found))?, &path, "")
-        }
-        None => Fact::Unlimited,
+    let Some((path, found)) = level.read("memory.limit_in_bytes")? else {
+        return Ok(Fact::Unlimited);
     };
+    let own = text::number(found.trim_ascii());
+    let own = v1(own.ok_or_else(|| text::nonsense(&path, "bytes", &found))?, &path, "");
     if !level.is_own {
         return Ok(own);
     }
     // The one limit of v1 that is told across namespaces: the least of all groups above, also of
     // those that cannot be seen from here.
-    let Some((path, found)) = level.read("memory.stat")? else { return Ok(own) };
+    let Some((path, found)) = level.read("memory.stat")? else {
+        return Err(format!("{}: a limit without memory.stat", path.display()));
+    };
     let name: &[u8] = b"hierarchical_memory_limit";
     let all = text::lines(&found).find_map(|line| {
         let mut words = text::words(line);

@@ -189,6 +189,8 @@ mod tests {
     #[test]
     fn in_a_changed_root_the_first_mounts_are_on_none_that_is_listed() {
         assert_eq!(reached("7 3 0:1 / /proc rw - proc a rw\n8 3 0:2 / /c rw - tmpfs a rw"), [7, 8]);
+        // Two at one point: the last is on top.
+        assert_eq!(reached("9 3 0:1 / /c rw - tmpfs a rw\n8 3 0:2 / /c rw - tmpfs a rw"), [8]);
         assert_eq!(reached("7 7 0:1 / / rw - proc a rw\n8 7 0:2 / /c rw - tmpfs a rw"), [7, 8]);
     }
 
