@@ -70,6 +70,7 @@ impl<T: Copy + PartialOrd> Fact<T> {
 
 impl<T> Fact<T> {
     /// What a reader found, or why it could not.
+    #[cfg(any(target_os = "linux", target_os = "android", windows))]
     pub(crate) fn or_unread(read: Result<Fact<T>, String>) -> Fact<T> {
         read.unwrap_or_else(|why| Fact::Unread { why })
     }

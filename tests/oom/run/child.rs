@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use admit::{Allocator, Budget, BuildError, Cost, CpuPolicy, Executor, Refused, Reserve};
 
-use crate::options::Child;
-use crate::plain;
-use crate::trial::{How, Name};
-use crate::work::{self, Job};
+use super::allocator;
+use super::options::Child;
+use super::plain;
+use super::trial::{How, Name};
+use super::work::{self, Job};
 
 const WORKERS: usize = 16;
 /// How long the consumer of kept results takes for each.
@@ -61,9 +62,13 @@ fn carry_out(child: &Child) -> Result<(), Failure> {
         How::Plain16 => plain::pool(WORKERS, jobs(), pause),
         How::Tokio => plain::tokio(budget(child.name)?.ledger().admissible_bytes(), jobs(), pause),
         How::Default => submit(&Executor::builder().build()?, jobs())?,
-        How::Admit | How::LeftAlone | How::Unaware | How::Jemalloc | How::Mimalloc => {
-            admit(child, jobs(), pause)?
-        }
+        How::Admit
+        | How::LeftAlone
+        | How::Unaware
+        | How::Jemalloc
+        | How::Mimalloc
+        | How::JemallocPurging
+        | How::MimallocPurging => admit(child, jobs(), pause)?,
     };
     if done == wanted { Ok(()) } else { Err(format!("{done} of {wanted} jobs have ended").into()) }
 }
@@ -97,7 +102,7 @@ fn admit(
     let executor = builder.bound_allocator(child.how != How::LeftAlone).build()?;
     let expected = match child.how {
         How::LeftAlone => Allocator::LeftAlone,
-        How::Jemalloc | How::Mimalloc => Allocator::NotGlibc,
+        how if allocator::is_another(how) => Allocator::NotGlibc,
         _ => Allocator::Bounded,
     };
     if executor.plan().allocator != expected {

@@ -12,8 +12,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::options::Options;
-use crate::report::Report;
+use super::options::Options;
+use super::report::Report;
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// The packages of Debian that this takes, beside apt itself.

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 
-use crate::allocator;
-use crate::group::{Group, Hierarchy};
-use crate::options::Scale;
-use crate::trial::{Case, Expected, How, Name};
+use super::allocator;
+use super::group::{Group, Hierarchy};
+use super::options::Scale;
+use super::trial::{Case, Expected, How, Name};
 
 /// A trial that takes longer hangs. Emulation is slow.
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -116,8 +116,7 @@ fn once(hierarchy: &Hierarchy, case: &Case, scale: Scale, seed: u64) -> std::io:
 
 /// What a process takes in such a group that does nothing.
 fn baseline_bytes(hierarchy: &Hierarchy, scale: Scale) -> std::io::Result<u64> {
-    let idle =
-        Case { name: Name::Gzip, how: How::Idle, expected: Expected::Lives, is_control: false };
+    let idle = Case { name: Name::Gzip, how: How::Idle, expected: Expected::Lives };
     Ok(once(hierarchy, &idle, scale, 0)?.peak_bytes)
 }
 
@@ -134,14 +133,6 @@ fn spawn(case: &Case, scale: Scale, seed: u64, group: &Group) -> std::io::Result
     for folder in &group.folders {
         command.arg("--group").arg(folder);
     }
-    for variable in ["MALLOC_ARENA_MAX", "GLIBC_TUNABLES", "MALLOC_MMAP_THRESHOLD_"] {
-        command.env_remove(variable);
-    }
-    let name = match case.how {
-        How::Jemalloc => "jemalloc",
-        How::Mimalloc => "mimalloc",
-        _ => "system",
-    };
-    command.env(allocator::VARIABLE, name);
+    allocator::set(&mut command, case.how);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
 }

@@ -8,8 +8,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use scrypt::{Params, scrypt};
 
-use crate::options::Scale;
-use crate::trial::Name;
+use super::options::Scale;
+use super::trial::Name;
 
 pub(crate) struct Job {
     pub(crate) cost: Cost,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::trial::{How, Name};
+use super::trial::{How, Name};
 
 /// Runs jobs in memory control groups and reports whether the kernel killed them.
 #[derive(Parser)]
@@ -14,7 +14,7 @@ pub(crate) struct Options {
     /// Only trials and variants whose name has this in it.
     #[arg(default_value = "")]
     pub(crate) filter: String,
-    /// How often each variant that has to live is run.
+    /// How often each variant of `admit` that has to live is run; the others, three times at most.
     #[arg(long, default_value_t = 1)]
     pub(crate) runs: usize,
     /// Also boots a machine in software emulation, with cgroup v2, and runs the trials there.
@@ -23,7 +23,7 @@ pub(crate) struct Options {
     /// Boots it and runs nothing here.
     #[arg(long)]
     pub(crate) only_emulated: bool,
-    /// How often each variant that has to live is run there.
+    /// How often there.
     #[arg(long, default_value_t = 1)]
     pub(crate) runs_emulated: usize,
     /// What cannot be run is a failure.
@@ -45,7 +45,7 @@ pub(crate) struct Options {
 
 impl Options {
     /// A control that dies three times of three tells as much as one that dies twenty times.
-    pub(crate) fn control_runs(&self) -> usize {
+    pub(crate) fn other_runs(&self) -> usize {
         self.runs.min(3)
     }
 }

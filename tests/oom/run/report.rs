@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use crate::trial::{Case, Expected};
-use crate::watch::{Ended, Outcome};
+use super::trial::{Case, Expected};
+use super::watch::{Ended, Outcome};
 
 const MIB: f64 = (1 << 20) as f64;
 

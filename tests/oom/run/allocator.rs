@@ -2,12 +2,51 @@
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::process::Command;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use mimalloc::MiMalloc;
 use tikv_jemallocator::Jemalloc;
 
-pub(crate) const VARIABLE: &str = "ADMIT_OOM_ALLOCATOR";
+use super::trial::How;
+
+const VARIABLE: &str = "ADMIT_OOM_ALLOCATOR";
+
+pub(crate) fn name(how: How) -> &'static str {
+    match how {
+        How::Jemalloc | How::JemallocPurging => "jemalloc",
+        How::Mimalloc | How::MimallocPurging => "mimalloc",
+        _ => "system",
+    }
+}
+
+pub(crate) fn is_another(how: How) -> bool {
+    name(how) != "system"
+}
+
+/// What the allocators read from the environment.
+const SETTINGS: [&str; 5] = [
+    "MALLOC_ARENA_MAX",
+    "MALLOC_MMAP_THRESHOLD_",
+    "GLIBC_TUNABLES",
+    "_RJEM_MALLOC_CONF",
+    "MIMALLOC_PURGE_DELAY",
+];
+
+/// Nothing that the environment of the harness says, and what a variant is about.
+pub(crate) fn set(command: &mut Command, how: How) {
+    for variable in SETTINGS {
+        command.env_remove(variable);
+    }
+    match how {
+        How::JemallocPurging => {
+            command.env("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0")
+        }
+        How::MimallocPurging => command.env("MIMALLOC_PURGE_DELAY", "0"),
+        _ => command,
+    };
+    command.env(VARIABLE, name(how));
+}
 
 const UNKNOWN: u8 = 0;
 const SYSTEM: u8 = 1;

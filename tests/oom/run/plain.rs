@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::runtime;
 use tokio::sync::Semaphore;
 
-use crate::work::Job;
+use super::work::Job;
 
 /// A fixed number of threads behind an unbounded queue. Results lie in another until they are
 /// taken.

@@ -52,6 +52,9 @@ pub(crate) enum How {
     /// 16 workers, with another allocator.
     Jemalloc,
     Mimalloc,
+    /// The same, told to return what is freed at once.
+    JemallocPurging,
+    MimallocPurging,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,10 +72,9 @@ pub(crate) struct Case {
     pub(crate) name: Name,
     pub(crate) how: How,
     pub(crate) expected: Expected,
-    pub(crate) is_control: bool,
 }
 
-const CASES: [(Name, How, Expected); 28] = {
+const CASES: [(Name, How, Expected); 30] = {
     use Expected::{Any, Fails, Killed, Lives};
     [
         (Name::Scrypt32, How::Plain4, Lives),
@@ -93,6 +95,8 @@ const CASES: [(Name, How, Expected); 28] = {
         (Name::Mixed, How::Admit, Lives),
         (Name::Mixed, How::Jemalloc, Any),
         (Name::Mixed, How::Mimalloc, Any),
+        (Name::Mixed, How::JemallocPurging, Lives),
+        (Name::Mixed, How::MimallocPurging, Lives),
         (Name::Spread, How::Plain16, Killed),
         (Name::Spread, How::Admit, Lives),
         (Name::Kept, How::Plain4, Killed),
@@ -107,14 +111,16 @@ const CASES: [(Name, How, Expected); 28] = {
 };
 
 pub(crate) fn cases(filter: &str) -> Vec<Case> {
-    let cases = CASES.map(|(name, how, expected)| {
-        let is_control = !matches!(how, How::Admit | How::Default | How::Jemalloc | How::Mimalloc);
-        Case { name, how, expected, is_control }
-    });
+    let cases = CASES.map(|(name, how, expected)| Case { name, how, expected });
     cases.into_iter().filter(|case| case.title().contains(filter)).collect()
 }
 
 impl Case {
+    /// The others are controls, or there to compare with.
+    pub(crate) fn is_on_trial(&self) -> bool {
+        matches!(self.how, How::Admit | How::Default)
+    }
+
     pub(crate) fn title(&self) -> String {
         let name = |value: Option<clap::builder::PossibleValue>| {
             value.map(|value| value.get_name().to_owned()).unwrap_or_default()
