@@ -3,6 +3,9 @@
 use std::fmt;
 use std::sync::OnceLock;
 
+use parking_lot::Mutex;
+
+use crate::cost::Bytes;
 use crate::sys;
 
 /// What is done about memory that the allocator keeps after jobs have freed it.
@@ -11,7 +14,11 @@ use crate::sys;
 pub enum Allocator {
     /// It is glibc's. Large blocks go back to the system when they are freed, and what it keeps
     /// of small ones when it has become much.
-    Bounded,
+    Bounded {
+        /// What a large block is. It is the least that any executor of the process has asked for:
+        /// an eighth of its reserve, divided by its workers, between 128 KiB and 8 MiB.
+        returned_from_bytes: u64,
+    },
     /// Nothing, as was asked.
     LeftAlone,
     /// Nothing: the environment has settings for glibc's allocator in this variable.
@@ -25,7 +32,9 @@ pub enum Allocator {
 impl fmt::Display for Allocator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Allocator::Bounded => f.write_str("glibc's, kept from holding on to freed memory"),
+            Allocator::Bounded { returned_from_bytes } => {
+                write!(f, "glibc's, returns blocks of {} or more", Bytes(*returned_from_bytes))
+            }
             Allocator::LeftAlone => f.write_str("left alone, as asked"),
             Allocator::Environment(name) => write!(f, "left alone, {name} is set"),
             Allocator::NotGlibc => f.write_str("left alone, it is not glibc's"),
@@ -44,11 +53,11 @@ const VARIABLES: [&str; 5] = [
 ];
 
 static IS_GLIBC: OnceLock<bool> = OnceLock::new();
-/// Whether glibc took the settings. They are made once in a process.
-static IS_BOUNDED: OnceLock<bool> = OnceLock::new();
+/// What glibc was told, by the executor that asked for least.
+static RETURNED_FROM_BYTES: Mutex<u64> = Mutex::new(u64::MAX);
 
-/// What would be done.
-pub(crate) fn look(is_to_be_bounded: bool) -> Allocator {
+/// What would be done for an executor that wants blocks of so many bytes returned.
+pub(crate) fn look(is_to_be_bounded: bool, returned_from_bytes: u64) -> Allocator {
     if !is_to_be_bounded {
         return Allocator::LeftAlone;
     }
@@ -61,19 +70,22 @@ pub(crate) fn look(is_to_be_bounded: bool) -> Allocator {
     }
     // It takes a look through the whole heap to find out, and it does not change.
     if *IS_GLIBC.get_or_init(sys::allocator::is_glibc) {
-        Allocator::Bounded
+        let least = *RETURNED_FROM_BYTES.lock();
+        Allocator::Bounded { returned_from_bytes: returned_from_bytes.min(least) }
     } else {
         Allocator::NotGlibc
     }
 }
 
 /// Does it.
-pub(crate) fn settle(is_to_be_bounded: bool) -> Allocator {
-    let allocator = look(is_to_be_bounded);
-    if allocator == Allocator::Bounded
-        && !IS_BOUNDED.get_or_init(sys::allocator::return_large_blocks)
-    {
-        return Allocator::Refused;
+pub(crate) fn settle(planned: Allocator) -> Allocator {
+    let Allocator::Bounded { returned_from_bytes } = planned else { return planned };
+    let mut least = RETURNED_FROM_BYTES.lock();
+    if returned_from_bytes < *least {
+        if !sys::allocator::return_blocks_from(returned_from_bytes) {
+            return Allocator::Refused;
+        }
+        *least = returned_from_bytes;
     }
-    allocator
+    Allocator::Bounded { returned_from_bytes: *least }
 }

@@ -156,10 +156,12 @@ impl Builder {
     /// As it comes, glibc soon keeps freed blocks of up to 32 MiB for each thread, and a process
     /// whose jobs stay within the budget is killed all the same. Two things are done about it:
     ///
-    /// - Blocks of 1 MiB or more are mappings of their own and go back to the system when they
-    ///   are freed (`M_MMAP_THRESHOLD`, `M_TRIM_THRESHOLD`). The setting is the whole process's
-    ///   and stays; it is made once, when the first executor is built. Its price is a system call
-    ///   and fresh pages for each such block.
+    /// - Large blocks are mappings of their own and go back to the system when they are freed
+    ///   (`M_MMAP_THRESHOLD`, and `M_TRIM_THRESHOLD` at twice that). The price is a system call
+    ///   and fresh pages for each; smaller blocks are used again. A block is large from an eighth
+    ///   of the reserve divided by the workers on, but never below 128 KiB, and always from 8 MiB
+    ///   on: so that what the arenas of all workers keep is at most a quarter of the reserve. The
+    ///   setting is the whole process's, and stays; the executor that asks for least decides.
     /// - When a job of 1 MiB or more has ended and what is
     ///   [retained](crate::Stats::retained_bytes) has grown by a quarter of the reserve, its worker
     ///   has all free pages returned (`malloc_trim`), before the job's bytes are released.
@@ -243,7 +245,7 @@ impl Builder {
     /// [`BuildError`], if the number of workers or the budget cannot be decided.
     pub fn plan(&self) -> Result<Plan, BuildError> {
         let workers = self.plan_workers()?;
-        Ok(Plan::new(workers, &self.find_budget()?, allocator::look(self.bounds_allocator)))
+        Ok(Plan::new(workers, &self.find_budget()?, self.bounds_allocator))
     }
 
     fn find_budget(&self) -> Result<Budget, BuildError> {
@@ -306,7 +308,8 @@ impl Builder {
                 available_bytes,
             }
         })?;
-        let plan = Plan::new(workers, &budget, allocator::settle(self.bounds_allocator));
+        let mut plan = Plan::new(workers, &budget, self.bounds_allocator);
+        plan.allocator = allocator::settle(plan.allocator);
         self.start(Shared::new(gate, crew, plan.retention()), plan, follow)
     }
 

@@ -19,6 +19,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! With nothing said, the numbers are found: [`Budget::detect`] reads the memory limit,
+//! [`CpuPolicy::automatic`] counts processors and threads, and the [`Plan`] says what was decided and
+//! why.
+//!
+//! ```
+//! let executor = admit::Executor::builder().build()?;
+//! let plan = executor.plan();
+//! println!("{plan}");
+//! assert_eq!(plan.workers.started, Some(plan.workers.decided));
+//! assert!(plan.memory.ledger.admissible_bytes() > 0);
+//! # Ok::<(), admit::BuildError>(())
+//! ```
+//!
 //! # What a job's bytes are
 //!
 //! A job holds memory in three phases: its captured input while it waits, its working set (and
@@ -41,15 +54,16 @@
 //! from ending. (Jobs that run can: [`drain`](Executor::drain) and dropping wait for them, and
 //! [`drain_timeout`](Executor::drain_timeout) for as long as you say.)
 //!
-//! The declared cost is trusted. A byte budget is not a bound on resident memory: the allocator
-//! keeps freed memory, results that wait for their callers are not counted, nor is the input of
-//! submissions that are blocked. The reserve is there for that.
+//! The declared cost is trusted. A byte budget is not a bound on resident memory: allocators keep
+//! freed memory (glibc's is [kept from it](Builder::bound_allocator), others are not), results that
+//! wait for their callers are not counted, nor is the input of submissions that are blocked. The
+//! reserve is there for that.
 //!
 //! # Reading on
 //!
 //! As a user: [`Executor`], [`Lane`], [`Cost`], [`Budget`], [`Handle`], [`Executor::scope`],
-//! [`Executor::map`], [`Stats`], [`preset`]. An executor is shared by an [`Arc`](std::sync::Arc),
-//! a lane by a clone.
+//! [`Executor::map`], [`Stats`], [`Plan`], [`preset`]. An executor is shared by an
+//! [`Arc`](std::sync::Arc), a lane by a clone.
 //!
 //! As a reader of the source, follow one job: `Lane::submit` → `Gate::accept` (or, with a worker
 //! free or the lane full, `Admission::offer`) → `Admission::settle` → `worker::run` → `Job::run`.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::allocator::Allocator;
+use crate::allocator::{self, Allocator};
 use crate::budget::Budget;
 use crate::cost::Bytes;
 use crate::cpu::CpuFacts;
@@ -12,7 +12,7 @@ use crate::ledger::Ledger;
 use crate::memory::MemoryFacts;
 use crate::policy::{CpuPolicy, WorkersSource};
 use crate::reserve::Reserve;
-use crate::retention::Retention;
+use crate::retention::{self, Retention};
 use crate::sys::resident;
 
 /// How an executor came to its numbers. [`Builder::plan`](crate::Builder::plan) makes one before
@@ -85,13 +85,17 @@ pub struct MemoryPlan {
 }
 
 impl Plan {
-    pub(crate) fn new(workers: WorkersPlan, budget: &Budget, allocator: Allocator) -> Plan {
-        Plan { workers, memory: MemoryPlan::new(budget), allocator }
+    pub(crate) fn new(workers: WorkersPlan, budget: &Budget, bounds_allocator: bool) -> Plan {
+        let memory = MemoryPlan::new(budget);
+        let returned_from_bytes =
+            retention::returned_from_bytes(memory.ledger.reserve_bytes, workers.decided);
+        let allocator = allocator::look(bounds_allocator, returned_from_bytes);
+        Plan { workers, memory, allocator }
     }
 
     pub(crate) fn retention(&self) -> Option<Retention> {
         let baseline_bytes = self.memory.baseline_bytes?;
-        (self.allocator == Allocator::Bounded)
+        matches!(self.allocator, Allocator::Bounded { .. })
             .then(|| Retention::new(baseline_bytes, self.memory.ledger.reserve_bytes))
     }
 }

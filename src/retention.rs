@@ -7,6 +7,25 @@ use crate::sys::{allocator, resident};
 /// asking what is resident would be a large part of its cost.
 pub(crate) const LEAST_JOB_BYTES: u64 = 1 << 20;
 const LEAST_ALLOWANCE_BYTES: u64 = 8 << 20;
+/// glibc's own choice before it has seen a large block freed.
+const LEAST_RETURNED_BYTES: u64 = 128 << 10;
+/// Beyond this, the benchmark sees no difference: a system call and fresh pages are little beside
+/// what a job does with so large a block.
+const MOST_RETURNED_BYTES: u64 = 8 << 20;
+
+/// How much may be retained: a quarter of the reserve. It is there for that, among other things.
+fn allowance_bytes(reserve_bytes: u64) -> u64 {
+    (reserve_bytes / 4).max(LEAST_ALLOWANCE_BYTES)
+}
+
+/// From which size on freed blocks are to go back to the system.
+///
+/// The arena of each worker keeps a free end of twice that, which nobody else can return. The ends
+/// of all arenas together are to be within the allowance.
+pub(crate) fn returned_from_bytes(reserve_bytes: u64, workers: usize) -> u64 {
+    let share = allowance_bytes(reserve_bytes) / (workers.max(1) as u64);
+    (share / 2).clamp(LEAST_RETURNED_BYTES, MOST_RETURNED_BYTES)
+}
 
 /// Resident memory beyond what is explained, in bytes. The three are read at moments of their
 /// own, so that any of them may be ahead.
@@ -30,9 +49,8 @@ pub(crate) struct Retention {
 }
 
 impl Retention {
-    /// A quarter of the reserve may be retained: it is there for that, among other things.
     pub(crate) fn new(baseline_bytes: u64, reserve_bytes: u64) -> Self {
-        let allowance_bytes = (reserve_bytes / 4).max(LEAST_ALLOWANCE_BYTES);
+        let allowance_bytes = allowance_bytes(reserve_bytes);
         Retention {
             baseline_bytes,
             allowance_bytes,
@@ -114,6 +132,17 @@ mod tests {
         let retention = Retention::new(0, 0);
         assert!(!retention.is_too_much(8 * MIB));
         assert!(retention.is_too_much(9 * MIB));
+    }
+
+    #[test]
+    fn the_free_ends_of_all_arenas_are_within_the_allowance() {
+        for (reserve, workers) in [(96, 16), (192, 4), (64, 3), (1 << 20, 64)] {
+            let ends = 2 * returned_from_bytes(reserve * MIB, workers) * workers as u64;
+            assert!(ends <= allowance_bytes(reserve * MIB), "{reserve} MiB, {workers} workers");
+        }
+        assert_eq!(returned_from_bytes(96 * MIB, 16), 768 << 10);
+        assert_eq!(returned_from_bytes(u64::MAX, 1), 8 * MIB);
+        assert_eq!(returned_from_bytes(0, usize::MAX), 128 << 10);
     }
 
     #[test]

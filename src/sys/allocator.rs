@@ -4,10 +4,6 @@
 mod imp {
     use std::hint::black_box;
 
-    /// Blocks from this size on are mappings of their own, and go back to the system when they
-    /// are freed. DESIGN.md has the measurement that chose it.
-    const THRESHOLD_BYTES: libc::c_int = 1 << 20;
-
     /// Larger than any threshold that glibc can have (half of a heap of 64 MiB), so that such a
     /// block is always a mapping of its own.
     const PROBE_BYTES: usize = 40 << 20;
@@ -35,19 +31,24 @@ mod imp {
         unsafe { libc::mallinfo() }.hblkhd as u32
     }
 
-    /// Fixes the size from which blocks are mappings of their own. Left alone, glibc raises it up
-    /// to 32 MiB with every such block that is freed; from then on the arena of each worker keeps
-    /// blocks that no job has.
-    pub(crate) fn return_large_blocks() -> bool {
+    /// Blocks from this size on become mappings of their own, and go back to the system when they
+    /// are freed; the free end of an arena goes back when it is twice as large. Left alone, glibc
+    /// raises both sizes, up to 32 and 64 MiB, with every mapping that is freed; from then on the
+    /// arena of each worker keeps blocks that no job has.
+    pub(crate) fn return_blocks_from(bytes: u64) -> bool {
+        let (Ok(mapped), Ok(trimmed)) = (bytes.try_into(), (2 * bytes).try_into()) else {
+            return false;
+        };
         // SAFETY: the calls take numbers, lock what they change, and may be made from any thread
         // at any time. They return 0 for a value they do not take, and then change nothing.
         unsafe {
-            libc::mallopt(libc::M_MMAP_THRESHOLD, THRESHOLD_BYTES) == 1
-                && libc::mallopt(libc::M_TRIM_THRESHOLD, 2 * THRESHOLD_BYTES) == 1
+            libc::mallopt(libc::M_MMAP_THRESHOLD, mapped) == 1
+                && libc::mallopt(libc::M_TRIM_THRESHOLD, trimmed) == 1
         }
     }
 
-    /// Returns the pages of all free blocks to the system.
+    /// Returns the pages of all free blocks to the system, but for the free ends of arenas other
+    /// than the first: glibc returns those only when something beside them is freed.
     pub(crate) fn return_free_blocks() {
         // SAFETY: the call takes a number, and glibc's own locks. Live blocks are not touched.
         unsafe {
@@ -62,7 +63,7 @@ mod imp {
         false
     }
 
-    pub(crate) fn return_large_blocks() -> bool {
+    pub(crate) fn return_blocks_from(_bytes: u64) -> bool {
         false
     }
 

@@ -1,7 +1,7 @@
 //! What an executor decides on by itself, and what it says about it.
 
 use admit::{
-    Allocator, Budget, BuildError, Cost, CpuPolicy, Executor, MIB, Override, Reserve,
+    Allocator, Budget, BuildError, Cost, CpuPolicy, Executor, GIB, KIB, MIB, Override, Reserve,
     WORKERS_VARIABLE, WorkersSource,
 };
 
@@ -189,7 +189,11 @@ fn freed_blocks_do_not_stay_with_the_allocator_unless_it_is_left_alone() {
     let is_left_alone = std::env::var_os("ADMIT_TEST_LEAVE_ALONE").is_some();
     let builder = Executor::builder().workers(8).budget(budget(128 * MIB));
     let executor = builder.bound_allocator(!is_left_alone).build().unwrap();
-    let expected = if is_left_alone { Allocator::LeftAlone } else { Allocator::Bounded };
+    let expected = if is_left_alone {
+        Allocator::LeftAlone
+    } else {
+        Allocator::Bounded { returned_from_bytes: 512 * KIB }
+    };
     assert_eq!(executor.plan().allocator, expected);
 
     // What parsers do: many small blocks, of which a few outlive the job.
@@ -210,6 +214,31 @@ fn freed_blocks_do_not_stay_with_the_allocator_unless_it_is_left_alone() {
     } else {
         assert!(retained < 40 * MIB, "{retained}");
     }
+}
+
+#[test]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn the_executor_that_asks_for_least_decides_what_the_allocator_returns() {
+    if !child::is_child() {
+        return child::run(
+            "plan::the_executor_that_asks_for_least_decides_what_the_allocator_returns",
+        );
+    }
+    let returned_from = |workers: usize, reserve: u64| {
+        let budget = Budget::new(reserve + MIB, reserve).unwrap();
+        let builder = Executor::builder().workers(workers).budget(budget);
+        let planned = builder.plan().unwrap().allocator;
+        let budget = Budget::new(reserve + MIB, reserve).unwrap();
+        let builder = Executor::builder().workers(workers).budget(budget);
+        assert_eq!(builder.build().unwrap().plan().allocator, planned);
+        match planned {
+            Allocator::Bounded { returned_from_bytes } => returned_from_bytes,
+            other => panic!("{other}"),
+        }
+    };
+    assert_eq!(returned_from(1, GIB), 8 * MIB);
+    assert_eq!(returned_from(16, 96 * MIB), 768 * KIB);
+    assert_eq!(returned_from(1, GIB), 768 * KIB);
 }
 
 #[test]

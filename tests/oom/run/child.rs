@@ -76,7 +76,9 @@ fn carry_out(child: &Child) -> Result<(), Failure> {
 /// Half of the limit in reserve, unless the trial is about less.
 fn budget(name: Name) -> Result<Budget, Failure> {
     let reserve = match name {
-        Name::Mixed | Name::Spread | Name::Parse | Name::Lowered => Reserve::fraction(0.25),
+        Name::Mixed | Name::Spread | Name::Parse | Name::Buffers | Name::Lowered => {
+            Reserve::fraction(0.25)
+        }
         _ => Reserve::half(),
     };
     Ok(Budget::detect_with(reserve)?)
@@ -100,13 +102,14 @@ fn admit(
         _ => builder.workers(WORKERS),
     };
     let executor = builder.bound_allocator(child.how != How::LeftAlone).build()?;
-    let expected = match child.how {
-        How::LeftAlone => Allocator::LeftAlone,
-        how if allocator::is_another(how) => Allocator::NotGlibc,
-        _ => Allocator::Bounded,
+    let allocator = &executor.plan().allocator;
+    let is_as_expected = match child.how {
+        How::LeftAlone => *allocator == Allocator::LeftAlone,
+        how if allocator::is_another(how) => *allocator == Allocator::NotGlibc,
+        _ => matches!(allocator, Allocator::Bounded { .. }),
     };
-    if executor.plan().allocator != expected {
-        return Err(format!("allocator: {}", executor.plan().allocator).into());
+    if !is_as_expected {
+        return Err(format!("allocator: {allocator}").into());
     }
     match child.name {
         Name::Lowered => lowered(child.how, &executor, &budget, jobs),

@@ -22,6 +22,8 @@ pub(crate) enum Name {
     Kept,
     /// Jobs of many small blocks, and then large ones.
     Parse,
+    /// Jobs of a few blocks of 7 MiB, and then large ones.
+    Buffers,
     /// The limit is lowered to two thirds while jobs run.
     Lowered,
     /// More threads than the group may have.
@@ -74,7 +76,7 @@ pub(crate) struct Case {
     pub(crate) expected: Expected,
 }
 
-const CASES: [(Name, How, Expected); 30] = {
+const CASES: [(Name, How, Expected); 32] = {
     use Expected::{Any, Fails, Killed, Lives};
     [
         (Name::Scrypt32, How::Plain4, Lives),
@@ -103,6 +105,8 @@ const CASES: [(Name, How, Expected); 30] = {
         (Name::Kept, How::Admit, Lives),
         (Name::Parse, How::LeftAlone, Killed),
         (Name::Parse, How::Admit, Lives),
+        (Name::Buffers, How::LeftAlone, Killed),
+        (Name::Buffers, How::Admit, Lives),
         (Name::Lowered, How::Unaware, Killed),
         (Name::Lowered, How::Admit, Lives),
         (Name::Pids, How::Plain16, Fails),

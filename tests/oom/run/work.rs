@@ -39,6 +39,10 @@ pub(crate) fn jobs(name: Name, scale: Scale, seed: u64) -> Box<dyn Iterator<Item
             Box::new((0..320).map(move |_| compress(input.clone())))
         }
         Name::Kept => Box::new((0..100).map(move |_| picture(scale.bytes(8 * MIB)))),
+        Name::Buffers => {
+            let first = (0..scale.jobs(96)).map(move |_| buffers(scale.bytes(7 * MIB)));
+            Box::new(first.chain(many(12, 17).into_iter().map(move |log_n| hash(scale.log(log_n)))))
+        }
         Name::Parse => {
             let blocks = (0..scale.jobs(64)).map(move |_| parse(scale.bytes(12 * MIB)));
             Box::new(
@@ -46,6 +50,16 @@ pub(crate) fn jobs(name: Name, scale: Scale, seed: u64) -> Box<dyn Iterator<Item
             )
         }
     }
+}
+
+/// A few buffers, as filters and codecs have them.
+fn buffers(bytes: u64) -> Job {
+    let work = move || {
+        let bytes = usize::try_from(bytes).expect("it fits");
+        black_box(vec![vec![1_u8; bytes]; 2]);
+        Vec::new()
+    };
+    Job { cost: Cost::new(2 * bytes + 64 * KIB), work: Box::new(work) }
 }
 
 fn hash(log_n: u8) -> Job {
