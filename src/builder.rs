@@ -349,7 +349,7 @@ impl Builder {
             let is_low = self.nice_beyond.is_some_and(|first| number >= first);
             let rank = if is_low { Rank::Low } else { Rank::Normal };
             let its_own = Arc::clone(&shared);
-            match sync::spawn(name, self.stack_bytes, move || worker::run(its_own, rank)) {
+            match sync::spawn(name, self.stack_bytes, move || worker::run(its_own, number, rank)) {
                 Ok(thread) => threads.push(thread),
                 Err(source) if threads.is_empty() || plan.workers.is_explicit() => {
                     shared.gate.change(|state| {

@@ -95,8 +95,9 @@ impl Plan {
 
     pub(crate) fn retention(&self) -> Option<Retention> {
         let baseline_bytes = self.memory.baseline_bytes?;
+        let reserve_bytes = self.memory.ledger.reserve_bytes;
         matches!(self.allocator, Allocator::Bounded { .. })
-            .then(|| Retention::new(baseline_bytes, self.memory.ledger.reserve_bytes))
+            .then(|| Retention::new(baseline_bytes, reserve_bytes, self.workers.decided))
     }
 }
 

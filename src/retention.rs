@@ -1,19 +1,20 @@
 //! What stays resident after jobs have ended, and when the allocator is told to return it.
 
-use crate::sync::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::Mutex;
 use crate::sys::{allocator, resident};
 
 /// Jobs below this size are not looked after: what one of them leaves behind is little, and
 /// asking what is resident would be a large part of its cost.
 pub(crate) const LEAST_JOB_BYTES: u64 = 1 << 20;
 const LEAST_ALLOWANCE_BYTES: u64 = 8 << 20;
+const LEAST_DOUBT_BYTES: u64 = 32 << 20;
 /// glibc's own choice before it has seen a large block freed.
 const LEAST_RETURNED_BYTES: u64 = 128 << 10;
 /// Beyond this, the benchmark sees no difference: a system call and fresh pages are little beside
 /// what a job does with so large a block.
 const MOST_RETURNED_BYTES: u64 = 8 << 20;
 
-/// How much may be retained: a quarter of the reserve. It is there for that, among other things.
+/// How much may be retained, as far as it can be told: a quarter of the reserve. It is there for that, among other things.
 fn allowance_bytes(reserve_bytes: u64) -> u64 {
     (reserve_bytes / 4).max(LEAST_ALLOWANCE_BYTES)
 }
@@ -33,60 +34,90 @@ pub(crate) fn retained_bytes(resident: u64, baseline: u64, explained: u64) -> u6
     resident.saturating_sub(baseline).saturating_sub(explained)
 }
 
-/// Has the allocator return freed blocks when too much is retained.
+/// Has the allocator return freed blocks when too much is retained, or may be.
 ///
 /// How much it keeps, only the system knows, and it does not say why: retained memory may also be
-/// results, or the program's own. So a return is asked for when what is retained has grown by the
-/// allowance since it was least, or since the last return. The pages of that growth have cost
-/// more to fill than it costs to return them, whatever they were.
+/// results, or the program's own. So a return is asked for when what is retained has *grown* by the
+/// allowance since it was least, or since the last return. The pages of that growth have cost more
+/// to fill than it costs to return them, whatever they were.
+///
+/// That does not see all of it: a job that has not touched its bytes yet explains memory which is
+/// another's. Eight jobs that parse end, four that hash are admitted, and by the time these have
+/// touched what they declared it is too late, for until then no job ends. So what each worker's
+/// jobs *may* have left is bounded as well: no more than the largest of them had, and no more than
+/// is resident.
 #[derive(Debug)]
 pub(crate) struct Retention {
     baseline_bytes: u64,
     allowance_bytes: u64,
+    doubt_bytes: u64,
+    /// Locked while free blocks are returned: the bytes of a job that ends meanwhile are not
+    /// released before that either.
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
     /// What may be retained before the next return.
-    bound_bytes: AtomicU64,
-    is_returning: AtomicBool,
+    bound_bytes: u64,
+    /// The largest job of each worker that has ended since the last return.
+    largest_bytes: Vec<u64>,
 }
 
 impl Retention {
-    pub(crate) fn new(baseline_bytes: u64, reserve_bytes: u64) -> Self {
+    pub(crate) fn new(baseline_bytes: u64, reserve_bytes: u64, workers: usize) -> Self {
         let allowance_bytes = allowance_bytes(reserve_bytes);
+        // The other half is for what else is in nobody's account.
+        let doubt_bytes = reserve_bytes.saturating_sub(baseline_bytes) / 2;
         Retention {
             baseline_bytes,
             allowance_bytes,
-            bound_bytes: AtomicU64::new(allowance_bytes),
-            is_returning: AtomicBool::new(false),
+            doubt_bytes: doubt_bytes.max(LEAST_DOUBT_BYTES),
+            state: Mutex::new(State {
+                bound_bytes: allowance_bytes,
+                largest_bytes: vec![0; workers],
+            }),
         }
     }
 
     /// To be called when a job's memory is free and before its bytes are: `explained_bytes` are
     /// held by the others. So whoever is admitted for these bytes finds them.
-    pub(crate) fn check(&self, explained_bytes: u64) {
-        if self.is_returning.swap(true, Ordering::Acquire) {
-            return;
-        }
-        if let Some(retained) = self.retained(explained_bytes)
-            && self.is_too_much(retained)
+    pub(crate) fn check(&self, worker: usize, job_bytes: u64, explained_bytes: impl Fn() -> u64) {
+        let mut state = self.state.lock();
+        state.end(worker, job_bytes);
+        let Some(resident) = resident::resident_bytes() else { return };
+        let grown = resident.saturating_sub(self.baseline_bytes);
+        let explained = explained_bytes();
+        if self.is_too_much(&mut state, grown.saturating_sub(explained))
+            || self.is_doubtful(&state, grown)
         {
             allocator::return_free_blocks();
-            let rest = self.retained(explained_bytes).unwrap_or(retained);
-            self.bound_bytes.store(rest + self.allowance_bytes, Ordering::Relaxed);
+            let resident = resident::resident_bytes().unwrap_or(resident);
+            let rest = retained_bytes(resident, self.baseline_bytes, explained_bytes());
+            self.returned(&mut state, rest);
         }
-        self.is_returning.store(false, Ordering::Release);
     }
 
-    fn retained(&self, explained_bytes: u64) -> Option<u64> {
-        let resident = resident::resident_bytes()?;
-        Some(retained_bytes(resident, self.baseline_bytes, explained_bytes))
+    fn is_too_much(&self, state: &mut State, retained: u64) -> bool {
+        state.bound_bytes = state.bound_bytes.min(retained.saturating_add(self.allowance_bytes));
+        retained > state.bound_bytes
     }
 
-    fn is_too_much(&self, retained: u64) -> bool {
-        let lower = retained + self.allowance_bytes;
-        let bound = self.bound_bytes.load(Ordering::Relaxed);
-        if lower < bound {
-            self.bound_bytes.store(lower, Ordering::Relaxed);
-        }
-        retained > bound
+    fn is_doubtful(&self, state: &State, grown: u64) -> bool {
+        let left = state.largest_bytes.iter().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
+        left.min(grown) > self.doubt_bytes
+    }
+
+    fn returned(&self, state: &mut State, rest: u64) {
+        state.bound_bytes = rest.saturating_add(self.allowance_bytes);
+        state.largest_bytes.fill(0);
+    }
+}
+
+impl State {
+    fn end(&mut self, worker: usize, job_bytes: u64) {
+        let largest = &mut self.largest_bytes[worker];
+        *largest = job_bytes.max(*largest);
     }
 }
 
@@ -96,42 +127,62 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn returned(retention: &Retention, rest: u64) {
-        retention.bound_bytes.store(rest + retention.allowance_bytes, Ordering::Relaxed);
-    }
-
     #[test]
     fn a_return_is_asked_for_when_retained_memory_has_grown_by_the_allowance() {
-        let retention = Retention::new(0, 64 * MIB);
-        assert!(!retention.is_too_much(0));
-        assert!(!retention.is_too_much(16 * MIB));
-        assert!(retention.is_too_much(16 * MIB + 1));
+        let retention = Retention::new(0, 64 * MIB, 2);
+        let state = &mut *retention.state.lock();
+        assert!(!retention.is_too_much(state, 0));
+        assert!(!retention.is_too_much(state, 16 * MIB));
+        assert!(retention.is_too_much(state, 16 * MIB + 1));
     }
 
     #[test]
     fn what_could_not_be_returned_is_not_asked_for_again_before_it_has_grown() {
-        let retention = Retention::new(0, 64 * MIB);
-        assert!(retention.is_too_much(100 * MIB));
-        returned(&retention, 100 * MIB);
-        assert!(!retention.is_too_much(100 * MIB));
-        assert!(!retention.is_too_much(116 * MIB));
-        assert!(retention.is_too_much(117 * MIB));
+        let retention = Retention::new(0, 64 * MIB, 2);
+        let state = &mut *retention.state.lock();
+        assert!(retention.is_too_much(state, 100 * MIB));
+        retention.returned(state, 100 * MIB);
+        assert!(!retention.is_too_much(state, 100 * MIB));
+        assert!(!retention.is_too_much(state, 116 * MIB));
+        assert!(retention.is_too_much(state, 117 * MIB));
     }
 
     #[test]
     fn memory_that_went_away_by_itself_is_watched_anew() {
-        let retention = Retention::new(0, 64 * MIB);
-        returned(&retention, 100 * MIB);
-        assert!(!retention.is_too_much(10 * MIB));
-        assert!(!retention.is_too_much(26 * MIB));
-        assert!(retention.is_too_much(27 * MIB));
+        let retention = Retention::new(0, 64 * MIB, 2);
+        let state = &mut *retention.state.lock();
+        retention.returned(state, 100 * MIB);
+        assert!(!retention.is_too_much(state, 10 * MIB));
+        assert!(!retention.is_too_much(state, 26 * MIB));
+        assert!(retention.is_too_much(state, 27 * MIB));
     }
 
     #[test]
     fn a_small_reserve_allows_something_nevertheless() {
-        let retention = Retention::new(0, 0);
-        assert!(!retention.is_too_much(8 * MIB));
-        assert!(retention.is_too_much(9 * MIB));
+        let retention = Retention::new(0, 0, 2);
+        let state = &mut *retention.state.lock();
+        assert!(!retention.is_too_much(state, 8 * MIB));
+        assert!(retention.is_too_much(state, 9 * MIB));
+    }
+
+    #[test]
+    fn what_jobs_may_have_left_behind_those_that_run_is_bounded() {
+        let retention = Retention::new(16 * MIB, 96 * MIB, 4);
+        let state = &mut *retention.state.lock();
+        let plenty = 1024 * MIB;
+        for (worker, mib, is_doubtful) in
+            [(0, 30, false), (0, 30, false), (1, 10, false), (0, 31, true), (1, 9, true)]
+        {
+            state.end(worker, mib * MIB);
+            assert_eq!(retention.is_doubtful(state, plenty), is_doubtful, "{worker} {mib}");
+        }
+        // What is not resident cannot have been kept.
+        assert!(!retention.is_doubtful(state, 40 * MIB));
+        retention.returned(state, 0);
+        assert!(!retention.is_doubtful(state, plenty));
+        state.end(3, u64::MAX);
+        state.end(2, u64::MAX);
+        assert!(retention.is_doubtful(state, plenty));
     }
 
     #[test]

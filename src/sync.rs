@@ -7,7 +7,7 @@
 #[cfg(not(admit_shuttle))]
 mod imp {
     pub(crate) use parking_lot::Mutex;
-    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
     pub(crate) use std::thread::{JoinHandle, Thread, current, park};
     pub(crate) use std::thread_local;
 
@@ -49,7 +49,7 @@ mod imp {
 #[cfg(admit_shuttle)]
 mod imp {
     pub(crate) use shuttle::sync::MutexGuard;
-    pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+    pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU8, Ordering};
     pub(crate) use shuttle::thread::{JoinHandle, Thread, current, park};
     pub(crate) use shuttle::thread_local;
 

@@ -12,8 +12,9 @@ use crate::sys::clock::Moment;
 use crate::sys::nice;
 use crate::waiter::Waiter;
 
-/// Fetches jobs and runs them until the executor is closed and nothing is left.
-pub(crate) fn run(shared: Arc<Shared>, rank: Rank) {
+/// Fetches jobs and runs them until the executor is closed and nothing is left. `number` is which
+/// of the executor's workers this is.
+pub(crate) fn run(shared: Arc<Shared>, number: usize, rank: Rank) {
     if rank == Rank::Low {
         nice::lower_this_thread();
     }
@@ -28,8 +29,8 @@ pub(crate) fn run(shared: Arc<Shared>, rank: Rank) {
         // RUN
         let (job, ended) = context::run(job);
         if let Some(retention) = shared.retention.as_ref().filter(|_| bytes >= LEAST_JOB_BYTES) {
-            let held_bytes = shared.gate.look(|state| state.ledger().held_bytes);
-            retention.check(held_bytes - bytes);
+            let held_bytes = || shared.gate.look(|state| state.ledger().held_bytes);
+            retention.check(number, bytes, || held_bytes() - bytes);
         }
         // RELEASE, and fetch what that made room for. The closure is gone already (I4).
         next = shared.gate.finish(shared.crew, Done { lane, bytes, ended, waited });
