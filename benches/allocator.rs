@@ -17,10 +17,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use scrypt::{Params, scrypt};
 
-const WORKERS: usize = 16;
-/// Those of the trial: 384 MiB, of which 288 are admissible.
 const CAPACITY_BYTES: u64 = 384 * MIB;
-const RESERVE_BYTES: u64 = 96 * MIB;
 const SETTING: &str = "ADMIT_BENCH_SETTING";
 
 #[derive(Parser)]
@@ -28,6 +25,12 @@ struct Options {
     /// How often each setting is measured on each workload.
     #[arg(long, default_value_t = 7)]
     rounds: usize,
+    /// How many workers there are. These two are those of the trial in which the process is killed.
+    #[arg(long, default_value_t = 16)]
+    workers: usize,
+    /// How much of 384 MiB is in reserve.
+    #[arg(long, default_value_t = 96)]
+    reserve_mib: u64,
     /// Given by cargo, and of no meaning here.
     #[arg(long, hide = true)]
     bench: bool,
@@ -95,19 +98,22 @@ struct Sample {
 fn main() {
     let options = Options::parse();
     if let Some(workload) = options.workload {
-        return run(workload);
+        return run(&options, workload);
     }
     for workload in WORKLOADS {
         let mut samples = vec![Vec::new(); SETTINGS.len()];
         for _ in 0..options.rounds {
             for (setting, samples) in SETTINGS.iter().zip(&mut samples) {
-                samples.push(sample(setting, workload));
+                samples.push(sample(&options, setting, workload));
             }
         }
         let ratio = |own: &[Sample], base: &[Sample]| {
             median(own.iter().zip(base).map(|(own, base)| own.millis / base.millis))
         };
-        println!("\n{workload:?}: {} rounds, {WORKERS} workers, 288 of 384 MiB admissible", options.rounds);
+        println!(
+            "\n{workload:?}: {} rounds, {} workers, {} of 384 MiB in reserve",
+            options.rounds, options.workers, options.reserve_mib,
+        );
         println!(
             "{:<58} {:>8} {:>8} {:>9} {:>9}",
             "setting", "ms", "ratio", "peak MiB", "kept MiB"
@@ -134,13 +140,15 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values[values.len() / 2]
 }
 
-fn sample(setting: &Setting, workload: Workload) -> Sample {
+fn sample(options: &Options, setting: &Setting, workload: Workload) -> Sample {
     let mut command = Command::new(std::env::current_exe().expect("has a path"));
     for name in VARIABLES {
         command.env_remove(name);
     }
     let name = clap::ValueEnum::to_possible_value(&workload).expect("none is hidden");
     command.args(["--workload", name.get_name()]).env(SETTING, setting.name);
+    command.args(["--workers", &options.workers.to_string()]);
+    command.args(["--reserve-mib", &options.reserve_mib.to_string()]);
     command.envs(setting.variables.iter().copied());
     let output = command.output().expect("started");
     let text = String::from_utf8_lossy(&output.stdout);
@@ -151,10 +159,10 @@ fn sample(setting: &Setting, workload: Workload) -> Sample {
     Sample { millis, peak_mib, kept_mib }
 }
 
-fn run(workload: Workload) {
+fn run(options: &Options, workload: Workload) {
     let setting = std::env::var(SETTING).unwrap_or_default();
-    let budget = Budget::new(CAPACITY_BYTES, RESERVE_BYTES).expect("less in reserve");
-    let builder = Executor::builder().workers(WORKERS).budget(budget.clone());
+    let budget = Budget::new(CAPACITY_BYTES, options.reserve_mib * MIB).expect("less in reserve");
+    let builder = Executor::builder().workers(options.workers).budget(budget.clone());
     let executor = builder.bound_allocator(setting == ADMIT).build().expect("threads");
     let baseline = resident_mib("VmRSS:");
     let trim: Box<dyn Fn(u64) + Sync> = match &*setting {

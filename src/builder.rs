@@ -154,7 +154,7 @@ impl Builder {
     /// set.
     ///
     /// As it comes, glibc soon keeps freed blocks of up to 32 MiB for each thread, and a process
-    /// whose jobs stay within the budget is killed all the same. Two things are done about it:
+    /// whose jobs stay within the budget is killed all the same. This is done about it:
     ///
     /// - Large blocks are mappings of their own and go back to the system when they are freed
     ///   (`M_MMAP_THRESHOLD`, and `M_TRIM_THRESHOLD` at twice that). The price is a system call
@@ -164,7 +164,12 @@ impl Builder {
     ///   setting is the whole process's, and stays; the executor that asks for least decides.
     /// - When a job of 1 MiB or more has ended and what is
     ///   [retained](crate::Stats::retained_bytes) has grown by a quarter of the reserve, its worker
-    ///   has all free pages returned (`malloc_trim`), before the job's bytes are released.
+    ///   has all free pages returned (`malloc_trim`), before the job's bytes are released. The same
+    ///   when the largest jobs that the workers have ended since the last time could have left more
+    ///   than half of the reserve.
+    ///
+    /// The more workers there are for a reserve, the more often memory is returned, and the more
+    /// it costs to fill it anew: `DESIGN.md` has the measurements.
     ///
     /// Nothing is done where the environment has settings for the allocator (`MALLOC_ARENA_MAX`
     /// and its like), or where allocations do not come from glibc: under jemalloc, mimalloc or
