@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::options::Options;
 use super::report::Report;
+use super::trial;
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// The packages of Debian that this takes, beside apt itself.
@@ -34,7 +35,7 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Result<(), String> 
     let kernel = kernel(&folder)?;
     let program = program(&folder)?;
     let initrd = initrd(&folder, &program, options)?;
-    boot(&kernel, &initrd, report)
+    boot(&kernel, &initrd, trial::cases(&options.filter).len(), report)
 }
 
 fn output(command: &mut Command) -> Result<Vec<u8>, String> {
@@ -120,7 +121,7 @@ echo ended $?
     Ok(image)
 }
 
-fn boot(kernel: &Path, initrd: &Path, report: &mut Report) -> Result<(), String> {
+fn boot(kernel: &Path, initrd: &Path, wanted: usize, report: &mut Report) -> Result<(), String> {
     let mut qemu = Command::new("qemu-system-x86_64");
     qemu.args(["-accel", "tcg,thread=multi", "-smp", "2", "-m", "2G", "-nographic", "-no-reboot"]);
     qemu.arg("-kernel").arg(kernel).arg("-initrd").arg(initrd);
@@ -146,9 +147,13 @@ fn boot(kernel: &Path, initrd: &Path, report: &mut Report) -> Result<(), String>
         }
     }
     machine.wait().map_err(|why| why.to_string())?;
-    if has_ended && rows > 0 {
+    // A row that other output of the console has run into is not to be missed.
+    if has_ended && rows == wanted {
         return Ok(());
     }
     let tail = said.len().saturating_sub(20);
-    Err(format!("the machine did not get to the end; it said:\n{}", said[tail..].join("\n")))
+    Err(format!(
+        "the machine did not get to the end of {wanted} rows; it said:\n{}",
+        said[tail..].join("\n")
+    ))
 }
