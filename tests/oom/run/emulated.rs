@@ -133,7 +133,9 @@ fn boot(kernel: &Path, initrd: &Path, wanted: usize, report: &mut Report) -> Res
     let (mut rows, mut said, mut has_ended) = (0, Vec::new(), false);
     for line in console.split(b'\n').map_while(Result::ok) {
         let line = String::from_utf8_lossy(&line).trim().to_owned();
-        match serde_json::from_str::<Value>(&line) {
+        // The firmware's last line does not end before the first row.
+        let row = line.find('{').map_or("", |start| &line[start..]);
+        match serde_json::from_str::<Value>(row) {
             Ok(row) if row.is_object() => {
                 let mut row = row;
                 row["on"] = "cgroup v2, emulated".into();
