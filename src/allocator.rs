@@ -25,6 +25,8 @@ pub enum Allocator {
     Environment(String),
     /// Nothing: the program's allocator is not glibc's.
     NotGlibc,
+    /// Nothing: there was no room for the 40 MiB that it takes to find out whose it is.
+    Unknown,
     /// Nothing: glibc's allocator refused.
     Refused,
 }
@@ -38,6 +40,7 @@ impl fmt::Display for Allocator {
             Allocator::LeftAlone => f.write_str("left alone, as asked"),
             Allocator::Environment(name) => write!(f, "left alone, {name} is set"),
             Allocator::NotGlibc => f.write_str("left alone, it is not glibc's"),
+            Allocator::Unknown => f.write_str("left alone, no room to find out whose it is"),
             Allocator::Refused => f.write_str("glibc refused to be set"),
         }
     }
@@ -69,11 +72,14 @@ pub(crate) fn look(is_to_be_bounded: bool, returned_from_bytes: u64) -> Allocato
         return Allocator::Environment(String::from("GLIBC_TUNABLES"));
     }
     // It takes a look through the whole heap to find out, and it does not change.
-    if *IS_GLIBC.get_or_init(sys::allocator::is_glibc) {
-        let least = *RETURNED_FROM_BYTES.lock();
-        Allocator::Bounded { returned_from_bytes: returned_from_bytes.min(least) }
-    } else {
-        Allocator::NotGlibc
+    let known = IS_GLIBC.get().copied().or_else(sys::allocator::is_glibc);
+    match known.map(|known| *IS_GLIBC.get_or_init(|| known)) {
+        Some(true) => {
+            let least = *RETURNED_FROM_BYTES.lock();
+            Allocator::Bounded { returned_from_bytes: returned_from_bytes.min(least) }
+        }
+        Some(false) => Allocator::NotGlibc,
+        None => Allocator::Unknown,
     }
 }
 

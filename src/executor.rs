@@ -234,7 +234,10 @@ impl Executor {
     pub fn stats(&self) -> Stats {
         let crew = self.shared().crew;
         let mut stats = self.shared().gate.look(|state| Stats::of(state, crew, Moment::now()));
-        stats.measure(self.plan.memory.baseline_bytes);
+        stats.measure(|resident| match &self.shared().retention {
+            Some(retention) => Some(retention.baseline_bytes(resident)),
+            None => self.plan.memory.baseline_bytes,
+        });
         stats
     }
 

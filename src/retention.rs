@@ -14,7 +14,8 @@ const LEAST_RETURNED_BYTES: u64 = 128 << 10;
 /// what a job does with so large a block.
 const MOST_RETURNED_BYTES: u64 = 8 << 20;
 
-/// How much may be retained, as far as it can be told: a quarter of the reserve. It is there for that, among other things.
+/// How much may be retained, as far as it can be told: a quarter of the reserve. It is there for
+/// that, among other things.
 fn allowance_bytes(reserve_bytes: u64) -> u64 {
     (reserve_bytes / 4).max(LEAST_ALLOWANCE_BYTES)
 }
@@ -22,9 +23,10 @@ fn allowance_bytes(reserve_bytes: u64) -> u64 {
 /// From which size on freed blocks are to go back to the system.
 ///
 /// The arena of each worker keeps a free end of twice that, which nobody else can return. The ends
-/// of all arenas together are to be within the allowance.
+/// of all arenas together are to be within a quarter of the reserve.
 pub(crate) fn returned_from_bytes(reserve_bytes: u64, workers: usize) -> u64 {
-    let share = allowance_bytes(reserve_bytes) / (workers.max(1) as u64);
+    // Not the least allowance: beside a small reserve its share for each arena would be much.
+    let share = reserve_bytes / 4 / (workers.max(1) as u64);
     (share / 2).clamp(LEAST_RETURNED_BYTES, MOST_RETURNED_BYTES)
 }
 
@@ -45,10 +47,9 @@ pub(crate) fn retained_bytes(resident: u64, baseline: u64, explained: u64) -> u6
 /// another's. Eight jobs that parse end, four that hash are admitted, and by the time these have
 /// touched what they declared it is too late, for until then no job ends. So what each worker's
 /// jobs *may* have left is bounded as well: no more than the largest of them had, and no more than
-/// is resident.
+/// is resident beyond what the last return has left, which is in use.
 #[derive(Debug)]
 pub(crate) struct Retention {
-    baseline_bytes: u64,
     allowance_bytes: u64,
     doubt_bytes: u64,
     /// Locked while free blocks are returned: the bytes of a job that ends meanwhile are not
@@ -58,8 +59,11 @@ pub(crate) struct Retention {
 
 #[derive(Debug)]
 struct State {
-    /// What may be retained before the next return.
-    bound_bytes: u64,
+    /// What the program takes without jobs. Lowered when less than that is resident: memory that
+    /// the program has freed since would hide as much that the allocator keeps.
+    baseline_bytes: u64,
+    /// What was retained after the last return, or the least since. It was no free block.
+    rest_bytes: u64,
     /// The largest job of each worker that has ended since the last return.
     largest_bytes: Vec<u64>,
 }
@@ -70,11 +74,11 @@ impl Retention {
         // The other half is for what else is in nobody's account.
         let doubt_bytes = reserve_bytes.saturating_sub(baseline_bytes) / 2;
         Retention {
-            baseline_bytes,
             allowance_bytes,
             doubt_bytes: doubt_bytes.max(LEAST_DOUBT_BYTES),
             state: Mutex::new(State {
-                bound_bytes: allowance_bytes,
+                baseline_bytes,
+                rest_bytes: 0,
                 largest_bytes: vec![0; workers],
             }),
         }
@@ -85,32 +89,27 @@ impl Retention {
     pub(crate) fn check(&self, worker: usize, job_bytes: u64, explained_bytes: impl Fn() -> u64) {
         let mut state = self.state.lock();
         state.end(worker, job_bytes);
-        let Some(resident) = resident::resident_bytes() else { return };
-        let grown = resident.saturating_sub(self.baseline_bytes);
-        let explained = explained_bytes();
-        if self.is_too_much(&mut state, grown.saturating_sub(explained))
-            || self.is_doubtful(&state, grown)
-        {
+        // What cannot be read may be anything.
+        let resident = resident::resident_bytes();
+        if self.is_too_much(&mut state, resident, explained_bytes()) {
             allocator::return_free_blocks();
-            let resident = resident::resident_bytes().unwrap_or(resident);
-            let rest = retained_bytes(resident, self.baseline_bytes, explained_bytes());
-            self.returned(&mut state, rest);
+            state.returned(resident::resident_bytes(), explained_bytes());
         }
     }
 
-    fn is_too_much(&self, state: &mut State, retained: u64) -> bool {
-        state.bound_bytes = state.bound_bytes.min(retained.saturating_add(self.allowance_bytes));
-        retained > state.bound_bytes
+    /// What the program takes without jobs, as far as it is known now.
+    pub(crate) fn baseline_bytes(&self, resident: u64) -> u64 {
+        self.state.lock().lower_baseline(resident)
     }
 
-    fn is_doubtful(&self, state: &State, grown: u64) -> bool {
+    fn is_too_much(&self, state: &mut State, resident: Option<u64>, explained: u64) -> bool {
         let left = state.largest_bytes.iter().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
-        left.min(grown) > self.doubt_bytes
-    }
-
-    fn returned(&self, state: &mut State, rest: u64) {
-        state.bound_bytes = rest.saturating_add(self.allowance_bytes);
-        state.largest_bytes.fill(0);
+        let Some(resident) = resident else { return left > self.doubt_bytes };
+        let baseline = state.lower_baseline(resident);
+        let retained = retained_bytes(resident, baseline, explained);
+        state.rest_bytes = state.rest_bytes.min(retained);
+        let grown = resident - baseline - state.rest_bytes;
+        retained - state.rest_bytes > self.allowance_bytes || left.min(grown) > self.doubt_bytes
     }
 }
 
@@ -118,6 +117,19 @@ impl State {
     fn end(&mut self, worker: usize, job_bytes: u64) {
         let largest = &mut self.largest_bytes[worker];
         *largest = job_bytes.max(*largest);
+    }
+
+    fn lower_baseline(&mut self, resident: u64) -> u64 {
+        self.baseline_bytes = self.baseline_bytes.min(resident);
+        self.baseline_bytes
+    }
+
+    fn returned(&mut self, resident: Option<u64>, explained: u64) {
+        self.largest_bytes.fill(0);
+        if let Some(resident) = resident {
+            let baseline = self.lower_baseline(resident);
+            self.rest_bytes = retained_bytes(resident, baseline, explained);
+        }
     }
 }
 
@@ -127,69 +139,102 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
+    /// Whether too much is resident, in MiB, when nothing is explained.
+    fn is_too_much(retention: &Retention, resident: u64) -> bool {
+        retention.is_too_much(&mut retention.state.lock(), Some(resident * MIB), 0)
+    }
+
+    fn returned(retention: &Retention, resident: u64) {
+        retention.state.lock().returned(Some(resident * MIB), 0);
+    }
+
     #[test]
     fn a_return_is_asked_for_when_retained_memory_has_grown_by_the_allowance() {
         let retention = Retention::new(0, 64 * MIB, 2);
-        let state = &mut *retention.state.lock();
-        assert!(!retention.is_too_much(state, 0));
-        assert!(!retention.is_too_much(state, 16 * MIB));
-        assert!(retention.is_too_much(state, 16 * MIB + 1));
+        assert!(!is_too_much(&retention, 0));
+        assert!(!is_too_much(&retention, 16));
+        assert!(is_too_much(&retention, 17));
+        assert!(!retention.is_too_much(&mut retention.state.lock(), Some(17 * MIB), MIB));
     }
 
     #[test]
     fn what_could_not_be_returned_is_not_asked_for_again_before_it_has_grown() {
         let retention = Retention::new(0, 64 * MIB, 2);
-        let state = &mut *retention.state.lock();
-        assert!(retention.is_too_much(state, 100 * MIB));
-        retention.returned(state, 100 * MIB);
-        assert!(!retention.is_too_much(state, 100 * MIB));
-        assert!(!retention.is_too_much(state, 116 * MIB));
-        assert!(retention.is_too_much(state, 117 * MIB));
+        assert!(is_too_much(&retention, 100));
+        returned(&retention, 100);
+        assert!(!is_too_much(&retention, 100));
+        assert!(!is_too_much(&retention, 116));
+        assert!(is_too_much(&retention, 117));
     }
 
     #[test]
     fn memory_that_went_away_by_itself_is_watched_anew() {
         let retention = Retention::new(0, 64 * MIB, 2);
-        let state = &mut *retention.state.lock();
-        retention.returned(state, 100 * MIB);
-        assert!(!retention.is_too_much(state, 10 * MIB));
-        assert!(!retention.is_too_much(state, 26 * MIB));
-        assert!(retention.is_too_much(state, 27 * MIB));
+        returned(&retention, 100);
+        assert!(!is_too_much(&retention, 10));
+        assert!(!is_too_much(&retention, 26));
+        assert!(is_too_much(&retention, 27));
+    }
+
+    #[test]
+    fn memory_that_the_program_frees_hides_nothing() {
+        let retention = Retention::new(150 * MIB, 64 * MIB, 2);
+        assert!(!is_too_much(&retention, 150));
+        assert!(!is_too_much(&retention, 10));
+        assert_eq!(retention.baseline_bytes(150 * MIB), 10 * MIB);
+        assert!(is_too_much(&retention, 27));
+        assert_eq!(retention.baseline_bytes(5 * MIB), 5 * MIB);
     }
 
     #[test]
     fn a_small_reserve_allows_something_nevertheless() {
         let retention = Retention::new(0, 0, 2);
-        let state = &mut *retention.state.lock();
-        assert!(!retention.is_too_much(state, 8 * MIB));
-        assert!(retention.is_too_much(state, 9 * MIB));
+        assert!(!is_too_much(&retention, 8));
+        assert!(is_too_much(&retention, 9));
     }
 
     #[test]
     fn what_jobs_may_have_left_behind_those_that_run_is_bounded() {
         let retention = Retention::new(16 * MIB, 96 * MIB, 4);
         let state = &mut *retention.state.lock();
-        let plenty = 1024 * MIB;
-        for (worker, mib, is_doubtful) in
+        // The others explain all of it.
+        let explained = 1024 * MIB;
+        let is_doubtful =
+            |state: &mut State| retention.is_too_much(state, Some(explained), explained);
+        for (worker, mib, expected) in
             [(0, 30, false), (0, 30, false), (1, 10, false), (0, 31, true), (1, 9, true)]
         {
             state.end(worker, mib * MIB);
-            assert_eq!(retention.is_doubtful(state, plenty), is_doubtful, "{worker} {mib}");
+            assert_eq!(is_doubtful(state), expected, "{worker} {mib}");
+            // The same where nobody knows what is resident.
+            assert_eq!(retention.is_too_much(state, None, explained), expected);
         }
         // What is not resident cannot have been kept.
-        assert!(!retention.is_doubtful(state, 40 * MIB));
-        retention.returned(state, 0);
-        assert!(!retention.is_doubtful(state, plenty));
+        assert!(!retention.is_too_much(state, Some(56 * MIB), explained));
+        assert!(retention.is_too_much(state, Some(57 * MIB), explained));
+        state.returned(Some(explained), explained);
+        assert!(!is_doubtful(state));
         state.end(3, u64::MAX);
         state.end(2, u64::MAX);
-        assert!(retention.is_doubtful(state, plenty));
+        assert!(is_doubtful(state));
     }
 
     #[test]
-    fn the_free_ends_of_all_arenas_are_within_the_allowance() {
-        for (reserve, workers) in [(96, 16), (192, 4), (64, 3), (1 << 20, 64)] {
+    fn what_is_in_use_after_a_return_is_not_suspected_again() {
+        let retention = Retention::new(0, 0, 2);
+        retention.state.lock().end(0, 80 * MIB);
+        assert!(is_too_much(&retention, 500));
+        returned(&retention, 500);
+        retention.state.lock().end(0, 80 * MIB);
+        assert!(!is_too_much(&retention, 501));
+        assert!(is_too_much(&retention, 540));
+    }
+
+    #[test]
+    fn the_free_ends_of_all_arenas_are_within_a_quarter_of_the_reserve() {
+        for (reserve, workers) in [(96, 16), (192, 4), (64, 3), (16, 16), (1 << 20, 64)] {
             let ends = 2 * returned_from_bytes(reserve * MIB, workers) * workers as u64;
-            assert!(ends <= allowance_bytes(reserve * MIB), "{reserve} MiB, {workers} workers");
+            assert!(ends <= reserve * MIB / 4, "{reserve} MiB, {workers} workers");
         }
         assert_eq!(returned_from_bytes(96 * MIB, 16), 768 << 10);
         assert_eq!(returned_from_bytes(u64::MAX, 1), 8 * MIB);

@@ -177,12 +177,13 @@ impl Stats {
         stats
     }
 
-    pub(crate) fn measure(&mut self, baseline_bytes: Option<u64>) {
+    /// `baseline_bytes` is told what is resident.
+    pub(crate) fn measure(&mut self, baseline_bytes: impl FnOnce(u64) -> Option<u64>) {
         self.resident_bytes = resident::resident_bytes();
         let explained = self.ledger.held_bytes.saturating_add(self.waiting_input_bytes);
         self.retained_bytes = self
             .resident_bytes
-            .zip(baseline_bytes)
+            .and_then(|resident| Some((resident, baseline_bytes(resident)?)))
             .map(|(resident, baseline)| retention::retained_bytes(resident, baseline, explained));
     }
 }

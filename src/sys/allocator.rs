@@ -9,20 +9,22 @@ mod imp {
     const PROBE_BYTES: usize = 40 << 20;
 
     /// Whether the program's allocations come from glibc. They do not where the program has
-    /// another global allocator, or another one was loaded in glibc's place.
-    pub(crate) fn is_glibc() -> bool {
+    /// another global allocator, or another one was loaded in glibc's place. `None`: there was no
+    /// room to find out.
+    pub(crate) fn is_glibc() -> Option<bool> {
         // Other threads may return mappings at the same time.
-        (0..3).any(|_| {
+        for _ in 0..3 {
             let before = mapped_bytes();
             let mut block = Vec::<u8>::new();
-            if black_box(&mut block).try_reserve_exact(PROBE_BYTES).is_err() {
-                return false;
-            }
+            black_box(&mut block).try_reserve_exact(PROBE_BYTES).ok()?;
             // Both numbers are the low 32 bits of the true ones.
             let grown = mapped_bytes().wrapping_sub(before);
             drop(black_box(block));
-            (PROBE_BYTES..2 * PROBE_BYTES).contains(&(grown as usize))
-        })
+            if (PROBE_BYTES..2 * PROBE_BYTES).contains(&(grown as usize)) {
+                return Some(true);
+            }
+        }
+        Some(false)
     }
 
     fn mapped_bytes() -> u32 {
@@ -59,8 +61,8 @@ mod imp {
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 mod imp {
-    pub(crate) fn is_glibc() -> bool {
-        false
+    pub(crate) fn is_glibc() -> Option<bool> {
+        Some(false)
     }
 
     pub(crate) fn return_blocks_from(_bytes: u64) -> bool {

@@ -49,7 +49,7 @@ fn any_mount_point_will_do() {
 }
 
 #[test]
-fn of_several_mounts_the_closest_that_can_be_read_answers() {
+fn a_group_is_read_in_the_closest_mount_that_can_be_read() {
     let tree = Tree::v2("/a/b");
     tree.mounts(&[
         (30, 1, "/", "/all", CGROUP2),
@@ -64,7 +64,6 @@ fn of_several_mounts_the_closest_that_can_be_read_answers() {
     // The closest is not there at all, as if it could not be entered.
     assert_eq!(tree.memory().cgroup_max, tree.limited(2, "/close/b/memory.max"));
     tree.v2_group("/closest");
-    assert_eq!(tree.memory().cgroup_max, Fact::Unlimited);
     tree.file("/closest/memory.max", "1\n");
     assert_eq!(tree.memory().cgroup_max, tree.limited(1, "/closest/memory.max"));
     tree.unreadable("/closest/memory.max");
@@ -72,7 +71,41 @@ fn of_several_mounts_the_closest_that_can_be_read_answers() {
     tree.remove("/close");
     assert_eq!(tree.memory().cgroup_max, tree.limited(3, "/all/a/b/memory.max"));
     tree.remove("/all");
-    unread(&tree.memory().cgroup_max, &["/closest/memory.max"]);
+    unread(&tree.memory().cgroup_max, &["/all"]);
+}
+
+#[test]
+fn a_mount_of_the_own_group_does_not_hide_the_limits_above_it() {
+    let tree = Tree::v2("/a/b");
+    tree.mounts(&[
+        (30, 1, "/", "/sys/fs/cgroup", CGROUP2),
+        (31, 1, "/a/b", "/own", CGROUP2),
+        (32, 1, "/a/b", "/own/again", CGROUP2),
+    ]);
+    for group in ["/sys/fs/cgroup/a", "/sys/fs/cgroup/a/b", "/own", "/own/again"] {
+        tree.v2_group(group);
+        tree.file(format!("{group}/memory.max"), "max\n");
+    }
+    tree.file("/sys/fs/cgroup/cgroup.controllers", "memory\n");
+    assert_eq!(tree.memory().cgroup_max, Fact::Unlimited);
+    tree.file("/sys/fs/cgroup/a/memory.max", "77\n");
+    assert_eq!(tree.memory().cgroup_max, tree.limited(77, "/sys/fs/cgroup/a/memory.max"));
+    // Nor is a limit above taken for none that nobody can read.
+    tree.unreadable("/sys/fs/cgroup/a/memory.max");
+    unread(&tree.memory().cgroup_max, &["/sys/fs/cgroup/a/memory.max"]);
+}
+
+#[test]
+fn any_number_of_mounts_of_other_groups_is_passed_over() {
+    let tree = Tree::v2("/a");
+    let points: Vec<String> = (0..300).map(|number| format!("/other/{number}")).collect();
+    let mut mounts: Vec<_> =
+        points.iter().zip(30..).map(|(point, id)| (id, 1, "/b", point.as_str(), CGROUP2)).collect();
+    mounts.push((999, 1, "/a", "/own", CGROUP2));
+    tree.mounts(&mounts);
+    tree.v2_group("/own");
+    tree.file("/own/memory.max", "77\n");
+    assert_eq!(tree.memory().cgroup_max, tree.limited(77, "/own/memory.max"));
 }
 
 #[test]

@@ -192,7 +192,7 @@ fn freed_blocks_do_not_stay_with_the_allocator_unless_it_is_left_alone() {
     let expected = if is_left_alone {
         Allocator::LeftAlone
     } else {
-        Allocator::Bounded { returned_from_bytes: 512 * KIB }
+        Allocator::Bounded { returned_from_bytes: 128 * KIB }
     };
     assert_eq!(executor.plan().allocator, expected);
 

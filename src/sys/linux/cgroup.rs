@@ -1,6 +1,7 @@
 //! The directories of this process's control groups, from its own up to the mount point.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use super::membership::Membership;
@@ -8,7 +9,7 @@ use super::mountinfo::{Mount, Mounts};
 use super::text::{self, Failed, below};
 use crate::fact::Fact;
 
-/// So many mounts of one hierarchy are tried.
+/// So many mounts that show the group are tried.
 const MOST_VIEWS: usize = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,23 +18,17 @@ pub(super) enum Version {
     V2,
 }
 
-/// The group that a controller has this process in, and the ways to it.
+/// The group that a controller has this process in, with those above it that any mount shows.
 #[derive(Debug)]
 pub(super) struct Group {
-    controller: &'static str,
     pub(super) version: Version,
-    views: Vec<View>,
+    /// The highest first: of limits that are equal it is the one to be named, since raising one
+    /// below it would change nothing. For each group the directories that show it, those of the
+    /// closest mount first.
+    lineage: Vec<Vec<Level>>,
 }
 
-/// One mount that shows the group.
-#[derive(Debug)]
-struct View {
-    mount_point: PathBuf,
-    /// The way from the mount point to the group.
-    way: PathBuf,
-}
-
-/// One directory on the way.
+/// One directory of a group.
 #[derive(Debug)]
 pub(super) struct Level {
     controller: &'static str,
@@ -59,10 +54,13 @@ impl Group {
         };
         let mut views = Vec::new();
         let mut refused = None;
-        for mount in mounts.iter().filter(shows).take(MOST_VIEWS) {
+        for mount in mounts.iter().filter(shows) {
             match way(&mounts, mount, &path) {
                 Ok(way) => views.push((mount, way)),
                 Err(why) => refused = Some(why),
+            }
+            if views.len() == MOST_VIEWS {
+                break;
             }
         }
         if views.is_empty() {
@@ -72,43 +70,43 @@ impl Group {
             });
             return Err(format!("/proc/self/mountinfo: group {}: {why}", path.display()));
         }
-        // The closest view first: the sort is stable, and mounts in order of mounting.
+        // The sort is stable, and mounts are in order of mounting.
         views.sort_by_key(|(mount, _)| Reverse(mount.root.components().count()));
-        let view =
-            |(mount, way): (&Mount, PathBuf)| View { mount_point: below(root, &mount.point), way };
-        let views = views.into_iter().map(view).collect();
-        Ok(Some(Group { controller, version, views }))
+        let mut groups = BTreeMap::<(usize, PathBuf), Vec<Level>>::new();
+        for (mount, way) in &views {
+            let point = below(root, &mount.point);
+            for (steps, way) in way.ancestors().enumerate() {
+                let group = mount.root.join(way);
+                let level = Level {
+                    controller,
+                    version,
+                    directory: point.join(way),
+                    is_own: steps == 0,
+                    is_mount_point: way.as_os_str().is_empty(),
+                };
+                groups.entry((group.components().count(), group)).or_default().push(level);
+            }
+        }
+        Ok(Some(Group { version, lineage: groups.into_values().collect() }))
     }
 
-    /// The least of what is read at each level, by the first view in which all can be read. (A
-    /// mount may be there and yet be of no use, with directories that may not be entered.)
+    /// The least of what is read of each group. A group that one mount shows and another does not
+    /// counts: a mount of the own group alone does not lift the limits above it. A directory may
+    /// be there and yet be of no use, if it may not be entered; then another that shows the same
+    /// group will do.
     pub(super) fn least<T: Copy + PartialOrd>(
         &self,
         read: impl Fn(&Level) -> Result<Fact<T>, String>,
     ) -> Fact<T> {
-        let mut first = None;
-        for view in &self.views {
-            match Fact::least(self.levels(view).iter().map(|level| Fact::or_unread(read(level)))) {
-                unread @ Fact::Unread { .. } => first = first.or(Some(unread)),
-                fact => return fact,
+        let fact = |directories: &Vec<Level>| {
+            let mut facts = directories.iter().map(|level| Fact::or_unread(read(level)));
+            let first = facts.next().unwrap_or(Fact::Unlimited);
+            if !matches!(first, Fact::Unread { .. }) {
+                return first;
             }
-        }
-        first.unwrap_or_else(|| Fact::Unread { why: String::from("the group is not mounted") })
-    }
-
-    /// The highest first: of limits that are equal it is the one to be named, since raising one
-    /// below it would change nothing.
-    fn levels(&self, view: &View) -> Vec<Level> {
-        let level = |(steps, way): (usize, &Path)| Level {
-            controller: self.controller,
-            version: self.version,
-            directory: view.mount_point.join(way),
-            is_own: steps == 0,
-            is_mount_point: way.as_os_str().is_empty(),
+            facts.find(|fact| !matches!(fact, Fact::Unread { .. })).unwrap_or(first)
         };
-        let mut levels: Vec<Level> = view.way.ancestors().enumerate().map(level).collect();
-        levels.reverse();
-        levels
+        Fact::least(self.lineage.iter().map(fact))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// No file that is read here is longer on any machine; what is longer is something else.
@@ -50,12 +50,16 @@ impl From<Failed> for String {
 /// Reads a file, all of it or nothing.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, Failed> {
     let failed = |error| Failed::new(path, &error);
-    // Opening a pipe would wait for its writer, and nothing that is read here is one.
-    if std::fs::metadata(path).map_err(failed)?.file_type().is_fifo() {
-        return Err(failed(io::Error::other("a pipe, not a file")));
+    // Opening a pipe would wait for its writer, and reading a terminal for its user. What was
+    // opened is looked at, and not what the path led to before.
+    let mut options = File::options();
+    options.read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
+    let file = options.open(path).map_err(failed)?;
+    let kind = file.metadata().map_err(failed)?.file_type();
+    if !kind.is_file() && !kind.is_dir() {
+        return Err(failed(io::Error::other("a pipe or a device, not a file")));
     }
     let mut text = Vec::new();
-    let file = File::open(path).map_err(failed)?;
     file.take(MOST_BYTES + 1).read_to_end(&mut text).map_err(failed)?;
     if text.len() as u64 > MOST_BYTES {
         return Err(failed(io::Error::other("longer than 16 MiB")));

@@ -23,6 +23,10 @@ type Failure = Box<dyn Error>;
 
 pub(crate) fn run(child: &Child) -> ExitCode {
     die_with_parent();
+    if std::os::unix::process::parent_id() != child.parent {
+        // It was gone before this process had asked to go with it.
+        return ExitCode::FAILURE;
+    }
     let entered = child.group.iter().try_for_each(|folder| {
         fs::write(folder.join("cgroup.procs"), std::process::id().to_string())
     });
@@ -53,7 +57,8 @@ fn carry_out(child: &Child) -> Result<(), Failure> {
     let pause = if child.name == Name::Kept { PAUSE } else { Duration::ZERO };
     let wanted = if child.how == How::Idle { 0 } else { jobs().size_hint().0 };
     let done = match child.how {
-        How::Idle => 0,
+        // The threads of an executor are part of what is there without jobs.
+        How::Idle => submit(&Executor::builder().workers(WORKERS).build()?, std::iter::empty())?,
         // More than the group may have, in the trial about that.
         How::Plain16 if child.name == Name::Pids => plain::pool(64, jobs(), pause),
         How::Plain1 => plain::pool(1, jobs(), pause),

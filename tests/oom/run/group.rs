@@ -37,6 +37,7 @@ impl Hierarchy {
         } else {
             return Err(String::from("no memory control groups are mounted"));
         };
+        sweep(&hierarchy);
         match Group::new(&hierarchy, 1 << 30, None) {
             Ok(_) => Ok(hierarchy),
             Err(why) => Err(format!("no group can be made ({hierarchy}): {why}; this takes root")),
@@ -195,14 +196,16 @@ fn remove(folder: &Path) {
     eprintln!("{} could not be removed", folder.display());
 }
 
-/// Removes what runs have left that were killed themselves. Their trials have died with them.
-pub(crate) fn sweep(hierarchy: &Hierarchy) {
+/// Removes what runs have left that were killed themselves. Their trials have died with them. To
+/// be called before this process has made a group: what has its number is another's.
+fn sweep(hierarchy: &Hierarchy) {
     for folder in hierarchy.folders() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             let Some(rest) = name.strip_prefix(PREFIX) else { continue };
             let owner = rest.split('-').next().unwrap_or_default();
-            if !Path::new("/proc").join(owner).exists() {
+            let is_own_number = owner == std::process::id().to_string();
+            if is_own_number || !Path::new("/proc").join(owner).exists() {
                 remove(&entry.path());
             }
         }

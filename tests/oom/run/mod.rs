@@ -28,7 +28,6 @@ pub(crate) fn run() -> ExitCode {
     if !options.only_emulated {
         match Hierarchy::find() {
             Ok(hierarchy) => {
-                group::sweep(&hierarchy);
                 report.title(&hierarchy.to_string());
                 for case in trial::cases(&options.filter) {
                     let runs = if case.is_on_trial() { options.runs } else { options.other_runs() };
@@ -45,5 +44,5 @@ pub(crate) fn run() -> ExitCode {
     } else if !options.json {
         println!("\nskipped: cgroup v2 on an emulated machine, which --emulated boots");
     }
-    report.end()
+    report.end(options.require)
 }

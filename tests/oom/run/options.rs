@@ -15,7 +15,7 @@ pub(crate) struct Options {
     #[arg(default_value = "")]
     pub(crate) filter: String,
     /// How often each variant of `admit` that has to live is run; the others, three times at most.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = at_least_one)]
     pub(crate) runs: usize,
     /// Also boots a machine in software emulation, with cgroup v2, and runs the trials there.
     #[arg(long)]
@@ -24,7 +24,7 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(crate) only_emulated: bool,
     /// How often there.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = at_least_one)]
     pub(crate) runs_emulated: usize,
     /// What cannot be run is a failure.
     #[arg(long)]
@@ -41,6 +41,14 @@ pub(crate) struct Options {
     /// The same.
     #[arg(long, hide = true)]
     nocapture: bool,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err(String::from("one run at least")),
+        Ok(runs) => Ok(runs),
+        Err(why) => Err(format!("{why}")),
+    }
 }
 
 impl Options {
@@ -67,6 +75,9 @@ pub(crate) struct Child {
     pub(crate) scale: Scale,
     #[arg(long)]
     pub(crate) seed: u64,
+    /// The process without which this one has nobody to report to.
+    #[arg(long)]
+    pub(crate) parent: u32,
     /// The control groups to enter first.
     #[arg(long)]
     pub(crate) group: Vec<PathBuf>,

@@ -13,11 +13,12 @@ pub(crate) struct Report {
     is_json: bool,
     title: String,
     failures: usize,
+    rows: usize,
 }
 
 impl Report {
     pub(crate) fn new(is_json: bool) -> Self {
-        Report { is_json, title: String::new(), failures: 0 }
+        Report { is_json, title: String::new(), failures: 0, rows: 0 }
     }
 
     pub(crate) fn title(&mut self, title: &str) {
@@ -35,7 +36,7 @@ impl Report {
         let expected = match case.expected {
             Expected::Lives => "lives",
             Expected::Killed => "killed",
-            Expected::Fails => "fails",
+            Expected::NoThreads => "fails",
             Expected::Any => "either",
         };
         let count = |ended: &Ended| outcomes.iter().filter(|one| one.ended == *ended).count();
@@ -66,6 +67,7 @@ impl Report {
     pub(crate) fn row(&mut self, row: &Value) {
         let is_as_expected = row["is_as_expected"] == true;
         self.failures += usize::from(!is_as_expected);
+        self.rows += 1;
         if self.is_json {
             println!("{row}");
             return;
@@ -92,7 +94,12 @@ impl Report {
         self.failures += usize::from(is_failure);
     }
 
-    pub(crate) fn end(&self) -> ExitCode {
+    /// `is_failure`: that nothing was run is one.
+    pub(crate) fn end(&self, is_failure: bool) -> ExitCode {
+        if self.rows == 0 && is_failure {
+            eprintln!("no trial was run");
+            return ExitCode::FAILURE;
+        }
         if self.failures == 0 {
             return ExitCode::SUCCESS;
         }

@@ -29,7 +29,8 @@ pub(crate) struct Outcome {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Ended {
     Survived,
-    /// By the kernel, for want of memory: its own count says so.
+    /// By the kernel, for want of memory in this group: its own count says so, and the group was
+    /// full. (The count has those as well for which a group above was full, or the machine.)
     Killed,
     Failed(String),
 }
@@ -39,7 +40,9 @@ impl Outcome {
         match expected {
             Expected::Lives => self.ended == Ended::Survived,
             Expected::Killed => self.ended == Ended::Killed,
-            Expected::Fails => matches!(self.ended, Ended::Failed(_)),
+            Expected::NoThreads => {
+                matches!(&self.ended, Ended::Failed(why) if why.contains("failed to spawn thread"))
+            }
             Expected::Any => true,
         }
     }
@@ -71,10 +74,12 @@ fn once(hierarchy: &Hierarchy, case: &Case, scale: Scale, seed: u64) -> std::io:
         output.lines().map_while(Result::ok).for_each(|text| drop(line.send(text)));
     });
     let (mut is_done, mut budget_bytes) = (false, None::<u64>);
+    let mut least_limit_bytes = limit_bytes;
     let ended = loop {
         match lines.recv_timeout(PATIENCE.saturating_sub(start.elapsed())) {
             Ok(text) if text == "lower" => {
-                group.lower(limit_bytes / 3 * 2)?;
+                least_limit_bytes = limit_bytes / 3 * 2;
+                group.lower(least_limit_bytes)?;
                 let mut input = child.stdin.take().expect("piped");
                 input.write_all(b"lowered\n")?;
             }
@@ -98,10 +103,17 @@ fn once(hierarchy: &Hierarchy, case: &Case, scale: Scale, seed: u64) -> std::io:
         std::io::Read::read_to_string(&mut errors, &mut complaint)?;
     }
     let (kills, peak_bytes) = (group.kills()?, group.peak_bytes()?);
+    let is_full = peak_bytes >= least_limit_bytes / 10 * 9;
     let mut ended = ended.unwrap_or_else(|| match (status.signal(), kills) {
-        (Some(libc::SIGKILL), 1..) => Ended::Killed,
+        (Some(libc::SIGKILL), 1..) if is_full => Ended::Killed,
         (None, 0) if status.success() && is_done => Ended::Survived,
-        _ => Ended::Failed(format!("{status}, {kills} kills: {}", complaint.trim())),
+        _ => {
+            let peak_mib = peak_bytes >> 20;
+            Ended::Failed(format!(
+                "{status}, {kills} kills, peak of {peak_mib} MiB: {}",
+                complaint.trim()
+            ))
+        }
     });
     if let (Name::Gzip, How::Admit, Some(budget_bytes)) = (case.name, case.how, budget_bytes) {
         let baseline = baseline_bytes(hierarchy, scale)?;
@@ -114,7 +126,7 @@ fn once(hierarchy: &Hierarchy, case: &Case, scale: Scale, seed: u64) -> std::io:
     Ok(Outcome { ended, peak_bytes, time })
 }
 
-/// What a process takes in such a group that does nothing.
+/// What a process takes in such a group whose workers have nothing to do.
 fn baseline_bytes(hierarchy: &Hierarchy, scale: Scale) -> std::io::Result<u64> {
     let idle = Case { name: Name::Gzip, how: How::Idle, expected: Expected::Lives };
     Ok(once(hierarchy, &idle, scale, 0)?.peak_bytes)
@@ -123,6 +135,7 @@ fn baseline_bytes(hierarchy: &Hierarchy, scale: Scale) -> std::io::Result<u64> {
 fn spawn(case: &Case, scale: Scale, seed: u64, group: &Group) -> std::io::Result<Child> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("child").args(["--seed", &seed.to_string()]);
+    command.args(["--parent", &std::process::id().to_string()]);
     for (option, value) in [
         ("--name", case.name.to_possible_value()),
         ("--how", case.how.to_possible_value()),
