@@ -1,12 +1,9 @@
 //! What is done about memory that the allocator keeps.
 
 use std::fmt;
-use std::sync::OnceLock;
-
-use parking_lot::Mutex;
 
 use crate::cost::Bytes;
-use crate::sys;
+use crate::sys::{self, fork::PerProcess};
 
 /// What is done about memory that the allocator keeps after jobs have freed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,9 +52,10 @@ const VARIABLES: [&str; 5] = [
     "MALLOC_ARENA_MAX",
 ];
 
-static IS_GLIBC: OnceLock<bool> = OnceLock::new();
+/// Once it is known.
+static IS_GLIBC: PerProcess<Option<bool>> = PerProcess::new(|| None);
 /// What glibc was told, by the executor that asked for least.
-static RETURNED_FROM_BYTES: Mutex<u64> = Mutex::new(u64::MAX);
+static RETURNED_FROM_BYTES: PerProcess<u64> = PerProcess::new(|| u64::MAX);
 
 /// What would be done for an executor that wants blocks of so many bytes returned.
 pub(crate) fn look(is_to_be_bounded: bool, returned_from_bytes: u64) -> Allocator {
@@ -72,8 +70,9 @@ pub(crate) fn look(is_to_be_bounded: bool, returned_from_bytes: u64) -> Allocato
         return Allocator::Environment(String::from("GLIBC_TUNABLES"));
     }
     // It takes a look through the whole heap to find out, and it does not change.
-    let known = IS_GLIBC.get().copied().or_else(sys::allocator::is_glibc);
-    match known.map(|known| *IS_GLIBC.get_or_init(|| known)) {
+    let mut is_glibc = IS_GLIBC.lock();
+    *is_glibc = is_glibc.or_else(sys::allocator::is_glibc);
+    match *is_glibc {
         Some(true) => {
             let least = *RETURNED_FROM_BYTES.lock();
             Allocator::Bounded { returned_from_bytes: returned_from_bytes.min(least) }

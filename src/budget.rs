@@ -147,8 +147,12 @@ impl Budget {
     ///
     /// # Errors
     ///
-    /// [`AcquireError::NotNow`] or [`AcquireError::NeverFits`], with the numbers.
+    /// [`AcquireError::NotNow`] or [`AcquireError::NeverFits`], with the numbers, or
+    /// [`AcquireError::Forked`].
     pub fn try_acquire(&self, bytes: u64) -> Result<Permit, AcquireError> {
+        if self.gate.was_forked() {
+            return Err(AcquireError::Forked);
+        }
         let (request, ledger) = self.gate.change(|state| {
             let request = state.request(bytes);
             if let Request::Waiting { seq } = request {
@@ -201,6 +205,9 @@ impl Budget {
     }
 
     fn acquire_until(&self, bytes: u64, deadline: Option<Instant>) -> Result<Permit, AcquireError> {
+        if self.gate.was_forked() {
+            return Err(AcquireError::Forked);
+        }
         let mut waiter = None;
         let request = self.gate.change(|state| {
             let request = state.request(bytes);
@@ -301,7 +308,9 @@ impl Permit {
     pub fn shrink_to(&mut self, bytes: u64) {
         if let Some(excess) = self.bytes.checked_sub(bytes).filter(|excess| *excess > 0) {
             self.bytes = bytes;
-            self.gate.change(|state| state.release(excess, false));
+            if !self.gate.was_forked() {
+                self.gate.change(|state| state.release(excess, false));
+            }
         }
     }
 }

@@ -254,7 +254,8 @@ impl Builder {
     }
 
     fn find_budget(&self) -> Result<Budget, BuildError> {
-        self.budget.clone().map_or_else(Budget::detect, Ok)
+        let budget = self.budget.clone().map_or_else(Budget::detect, Ok)?;
+        if budget.gate().was_forked() { Err(BuildError::Forked) } else { Ok(budget) }
     }
 
     fn plan_workers(&self) -> Result<WorkersPlan, BuildError> {

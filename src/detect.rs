@@ -14,6 +14,7 @@ use crate::fact::Fact;
 use crate::gate::Gate;
 use crate::memory::MemoryFacts;
 use crate::reserve::Reserve;
+use crate::sys::fork::PerProcess;
 
 /// Where a budget's capacity was found, and how it is found again.
 #[derive(Debug)]
@@ -74,7 +75,7 @@ struct Shared {
     origin: Arc<Origin>,
 }
 
-static OF_PROCESS: parking_lot::Mutex<Option<Shared>> = parking_lot::Mutex::new(None);
+static OF_PROCESS: PerProcess<Option<Shared>> = PerProcess::new(|| None);
 
 impl Budget {
     /// The budget of this process: its memory limit, half of it in reserve ([`Reserve::half`]).
@@ -165,9 +166,12 @@ impl Budget {
     /// # Errors
     ///
     /// [`DetectError::Given`] for a budget that was given its capacity. [`DetectError::Unread`]
-    /// if a limit could not be read: the budget then stays as it is.
+    /// if a limit could not be read: the budget then stays as it is. [`DetectError::Forked`].
     pub fn redetect(&self) -> Result<MemoryFacts, DetectError> {
         let origin = self.origin().ok_or(DetectError::Given)?;
+        if self.gate().was_forked() {
+            return Err(DetectError::Forked);
+        }
         let reading = origin.readings.fetch_add(1, Ordering::Relaxed) + 1;
         let mut facts = MemoryFacts::read_from(&origin.root);
         let mapped_bytes = std::mem::replace(&mut facts.mapped_bytes, origin.mapped_bytes);
@@ -192,9 +196,11 @@ impl Budget {
         }
     }
 
-    /// What was read last, for a budget that found its own limit.
+    /// What was read last, for a budget that found its own limit; `None` for others, and in a
+    /// process that was forked since.
     pub fn found(&self) -> Option<MemoryFacts> {
-        self.origin().map(|origin| origin.facts())
+        let origin = self.origin().filter(|_| !self.gate().was_forked());
+        origin.map(|origin| origin.facts())
     }
 
     /// [Reads the limit again](Budget::redetect) in intervals, on a thread of its own, until the
@@ -203,8 +209,8 @@ impl Budget {
     ///
     /// # Errors
     ///
-    /// [`DetectError::Given`], [`DetectError::Interval`] for an interval of zero, or
-    /// [`DetectError::Thread`].
+    /// [`DetectError::Given`], [`DetectError::Interval`] for an interval of zero,
+    /// [`DetectError::Thread`], or [`DetectError::Forked`].
     ///
     /// # Examples
     ///
@@ -222,6 +228,9 @@ impl Budget {
     /// ```
     pub fn follow(&self, every: Duration) -> Result<Follow, DetectError> {
         let origin = Arc::clone(self.origin().ok_or(DetectError::Given)?);
+        if self.gate().was_forked() {
+            return Err(DetectError::Forked);
+        }
         if every.is_zero() {
             return Err(DetectError::Interval);
         }

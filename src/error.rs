@@ -258,12 +258,20 @@ pub enum AcquireError {
     /// jobs that all hold some and wait for more would wait for ever.
     #[error("a job may not wait for more bytes of the budget it was admitted by")]
     OwnWorker,
+    /// The process was forked after the budget was made, and its lock may be held by a thread that
+    /// does not exist here. A child makes a budget of its own.
+    #[error("budget was made before this process was forked")]
+    Forked,
 }
 
 /// Why a budget or an executor cannot be built.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BuildError {
+    /// The process was forked after the budget was made, and its lock may be held by a thread that
+    /// does not exist here. A child makes a budget of its own.
+    #[error("budget was made before this process was forked")]
+    Forked,
     /// The reserve is larger than the capacity.
     #[error("reserve of {} is larger than the budget's capacity of {}",
         Bytes(*.reserve_bytes), Bytes(*.capacity_bytes))]
@@ -369,6 +377,10 @@ pub enum DetectError {
     /// The thread that is to take the readings could not be started.
     #[error("thread that reads the memory limit could not be started: {0}")]
     Thread(std::io::Error),
+    /// The process was forked after the budget was made, and its lock may be held by a thread that
+    /// does not exist here. A child makes a budget of its own.
+    #[error("budget was made before this process was forked")]
+    Forked,
 }
 
 /// Why a drain did not come to its end.

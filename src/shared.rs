@@ -7,7 +7,7 @@ use crate::context::{self, Employer};
 use crate::gate::Gate;
 use crate::retention::Retention;
 use crate::sync::AtomicBool;
-use crate::sys::fork::Generation;
+use crate::sys::fork::{Generation, PerProcess};
 
 /// An executor's place at its budget's gate. Lanes and workers keep it alive.
 pub(crate) struct Shared {
@@ -34,8 +34,8 @@ struct Registry {
     executors: BTreeMap<u64, Weak<Shared>>,
 }
 
-static REGISTRY: parking_lot::Mutex<Registry> =
-    parking_lot::Mutex::new(Registry { last: 0, executors: BTreeMap::new() });
+static REGISTRY: PerProcess<Registry> =
+    PerProcess::new(|| Registry { last: 0, executors: BTreeMap::new() });
 
 impl Shared {
     pub(crate) fn new(gate: Arc<Gate>, crew: usize, retention: Option<Retention>) -> Arc<Shared> {
@@ -67,7 +67,9 @@ impl Shared {
 impl ExecutorId {
     /// The executor, unless it and all its lanes and workers are gone.
     pub(crate) fn find(self) -> Option<Arc<Shared>> {
-        REGISTRY.lock().executors.get(&self.number)?.upgrade()
+        // In a child process the numbers start anew.
+        let executor = REGISTRY.lock().executors.get(&self.number)?.upgrade();
+        executor.filter(|executor| executor.id == self)
     }
 
     /// Whether the caller is a worker whose job holds bytes of the executor's budget, so that

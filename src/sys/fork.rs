@@ -1,8 +1,11 @@
 //! Whether the process was forked. A fork copies the memory and one thread: in the child an
 //! executor's workers do not exist, and its lock may be held by a thread that does not either.
 
+use std::ptr;
 use std::sync::Once;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use parking_lot::{Mutex, MutexGuard};
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 static WATCH: Once = Once::new();
@@ -16,6 +19,45 @@ impl Generation {
         WATCH.call_once(watch);
         // Relaxed: it changes only while the process has one thread.
         Generation(GENERATION.load(Ordering::Relaxed))
+    }
+}
+
+/// A static behind a lock that each process has for itself: a child begins with a new one. What
+/// its parent had is the parent's, and the lock may have been held when the process was forked.
+pub(crate) struct PerProcess<T: 'static> {
+    made: AtomicPtr<Made<T>>,
+    new: fn() -> T,
+}
+
+struct Made<T> {
+    generation: Generation,
+    value: Mutex<T>,
+}
+
+impl<T: Send> PerProcess<T> {
+    pub(crate) const fn new(new: fn() -> T) -> PerProcess<T> {
+        PerProcess { made: AtomicPtr::new(ptr::null_mut()), new }
+    }
+
+    pub(crate) fn lock(&'static self) -> MutexGuard<'static, T> {
+        let generation = Generation::current();
+        loop {
+            let made = self.made.load(Ordering::Acquire);
+            // SAFETY: the pointer is null or from `Box::into_raw` below, published by the exchange
+            // and never freed after it: one value for each process in a line of forks stays.
+            let found: Option<&'static Made<T>> = unsafe { made.as_ref() };
+            if let Some(made) = found.filter(|made| made.generation == generation) {
+                return made.value.lock();
+            }
+            let value = Mutex::new((self.new)());
+            let fresh = Box::into_raw(Box::new(Made { generation, value }));
+            let exchange =
+                self.made.compare_exchange(made, fresh, Ordering::AcqRel, Ordering::Relaxed);
+            if exchange.is_err() {
+                // SAFETY: it is from `Box::into_raw`, and nobody else has seen it.
+                drop(unsafe { Box::from_raw(fresh) });
+            }
+        }
     }
 }
 

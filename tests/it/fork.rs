@@ -1,16 +1,25 @@
 //! After a fork there are no workers: everything says so, and nothing waits for them.
 #![cfg(unix)]
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
-use admit::{Cost, DrainError, JoinError, Refused};
+use admit::{
+    AcquireError, Budget, BuildError, Cost, DetectError, DrainError, Executor, JoinError, Refused,
+};
 
 use crate::child;
 use crate::kit::{Blocker, Live, budget, builder, until};
 use crate::watchdog::watch;
 
 /// Ends with the number of the first check that fails.
-fn check(executor: admit::Executor, joins: admit::Handle<u8>, waits: admit::Handle<u8>) -> i32 {
+fn check(
+    parents: &Budget,
+    executor: Executor,
+    joins: admit::Handle<u8>,
+    waits: admit::Handle<u8>,
+) -> i32 {
     let live = Live::default();
     for patience in [None, Some(Duration::ZERO), Some(Duration::MAX)] {
         let one = live.one();
@@ -52,6 +61,17 @@ fn check(executor: admit::Executor, joins: admit::Handle<u8>, waits: admit::Hand
     if !scoped {
         return 9;
     }
+    if !matches!(parents.try_acquire(1), Err(AcquireError::Forked))
+        || !matches!(parents.acquire(1), Err(AcquireError::Forked))
+    {
+        return 11;
+    }
+    let on_parents = || Executor::builder().workers(1).budget(parents.clone());
+    if !matches!(on_parents().plan(), Err(BuildError::Forked))
+        || !matches!(on_parents().build(), Err(BuildError::Forked))
+    {
+        return 12;
+    }
     drop(executor);
     drop(waits);
     // Executors that are built here are the child's own.
@@ -76,7 +96,7 @@ fn a_forked_child_is_refused_everything_and_can_let_go() {
     let mut parts = Some((executor, joins, waits));
     let code = child::fork(|| {
         let (executor, joins, waits) = parts.take().unwrap();
-        check(executor, joins, waits)
+        check(&budget, executor, joins, waits)
     });
     assert_eq!(code, 0, "the number of the check in the child that failed");
 
@@ -106,4 +126,39 @@ fn a_child_of_a_job_is_refused_as_forked_too() {
         })
     });
     assert_eq!(job.unwrap().join().unwrap(), 0);
+}
+
+#[test]
+fn a_child_finds_a_budget_while_its_parent_looks_for_one() {
+    let _watch = watch!();
+    if !child::is_child() {
+        return child::run("fork::a_child_finds_a_budget_while_its_parent_looks_for_one");
+    }
+    let kept = Budget::detect().unwrap();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    drop(Budget::detect().unwrap());
+                    drop(kept.found());
+                    drop(Executor::builder().plan().unwrap());
+                }
+            });
+        }
+        for _ in 0..20 {
+            let code = child::fork(|| {
+                let is_refused = matches!(kept.redetect(), Err(DetectError::Forked));
+                let own = Budget::detect().unwrap();
+                let is_apart = own.try_acquire(1).is_ok() && kept.try_acquire(1).is_err();
+                let has_worked = Executor::builder()
+                    .workers(1)
+                    .build()
+                    .is_ok_and(|executor| executor.submit(Cost::new(1), || ()).is_ok());
+                i32::from(!(is_refused && kept.found().is_none() && is_apart && has_worked))
+            });
+            assert_eq!(code, 0);
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
 }
