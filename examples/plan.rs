@@ -84,10 +84,7 @@ fn text_of(plan: &Plan) -> String {
     if let Some(facts) = &plan.workers.found {
         text += &format!("\n\n{facts}");
     }
-    if let Some(facts) = &plan.memory.found {
-        text += &format!("\n\n{facts}");
-    }
-    text
+    text + &format!("\n\n{}", plan.memory.found)
 }
 
 fn json_of(plan: &Plan) -> Value {
@@ -113,15 +110,16 @@ fn json_of(plan: &Plan) -> Value {
             "admissible_bytes": memory.ledger.admissible_bytes(),
             "source": memory.source,
             "baseline_bytes": memory.baseline_bytes,
-            "found": memory.found.as_ref().map(|facts| json!({
-                "cgroup_max": fact(&facts.cgroup_max),
-                "cgroup_high": fact(&facts.cgroup_high),
-                "physical": fact(&facts.physical),
-                "address_space": fact(&facts.address_space),
-                "data": fact(&facts.data),
-                "mapped_bytes": facts.mapped_bytes,
-                "resident_bytes": facts.resident_bytes,
-            })),
+            "is_above_limit": memory.is_above_limit(),
+            "found": {
+                "cgroup_max": fact(&memory.found.cgroup_max),
+                "cgroup_high": fact(&memory.found.cgroup_high),
+                "physical": fact(&memory.found.physical),
+                "address_space": fact(&memory.found.address_space),
+                "data": fact(&memory.found.data),
+                "mapped_bytes": memory.found.mapped_bytes,
+                "resident_bytes": memory.found.resident_bytes,
+            },
         },
         "allocator": plan.allocator.to_string(),
     })

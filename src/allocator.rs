@@ -15,6 +15,10 @@ pub enum Allocator {
         /// What a large block is. It is the least that any executor of the process has asked for:
         /// an eighth of its reserve, divided by its workers, between 128 KiB and 8 MiB.
         returned_from_bytes: u64,
+        /// How many arenas there are at most, where what may be mapped is limited (`RLIMIT_AS`):
+        /// as many as a quarter of the reserve has room for, at 64 MiB each, and at least one.
+        /// `None`: glibc decides.
+        most_arenas: Option<u64>,
     },
     /// Nothing, as was asked.
     LeftAlone,
@@ -31,8 +35,13 @@ pub enum Allocator {
 impl fmt::Display for Allocator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Allocator::Bounded { returned_from_bytes } => {
-                write!(f, "glibc's, returns blocks of {} or more", Bytes(*returned_from_bytes))
+            Allocator::Bounded { returned_from_bytes, most_arenas } => {
+                write!(f, "glibc's, returns blocks of {} or more", Bytes(*returned_from_bytes))?;
+                match most_arenas {
+                    Some(1) => write!(f, ", in one arena"),
+                    Some(most) => write!(f, ", in at most {most} arenas"),
+                    None => Ok(()),
+                }
             }
             Allocator::LeftAlone => f.write_str("left alone, as asked"),
             Allocator::Environment(name) => write!(f, "left alone, {name} is set"),
@@ -54,14 +63,30 @@ const VARIABLES: [&str; 5] = [
 
 /// Once it is known.
 static IS_GLIBC: PerProcess<Option<bool>> = PerProcess::new(|| None);
-/// What glibc was told, by the executor that asked for least.
-static RETURNED_FROM_BYTES: PerProcess<u64> = PerProcess::new(|| u64::MAX);
+/// What glibc was told: by the executor that asked for least, each of the two.
+static TOLD: PerProcess<Bounds> =
+    PerProcess::new(|| Bounds { returned_from_bytes: u64::MAX, most_arenas: None });
 
-/// What would be done for an executor that wants blocks of so many bytes returned.
-pub(crate) fn look(is_to_be_bounded: bool, returned_from_bytes: u64) -> Allocator {
-    if !is_to_be_bounded {
-        return Allocator::LeftAlone;
+/// How glibc's allocator is bounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    pub(crate) returned_from_bytes: u64,
+    pub(crate) most_arenas: Option<u64>,
+}
+
+impl Bounds {
+    fn least(self, other: Bounds) -> Bounds {
+        let most_arenas = [self.most_arenas, other.most_arenas];
+        Bounds {
+            returned_from_bytes: self.returned_from_bytes.min(other.returned_from_bytes),
+            most_arenas: most_arenas.into_iter().flatten().min(),
+        }
     }
+}
+
+/// What would be done for an executor that wants these bounds.
+pub(crate) fn look(wanted: Option<Bounds>) -> Allocator {
+    let Some(wanted) = wanted else { return Allocator::LeftAlone };
     if let Some(name) = VARIABLES.into_iter().find(|name| std::env::var_os(name).is_some()) {
         return Allocator::Environment(name.to_owned());
     }
@@ -74,8 +99,8 @@ pub(crate) fn look(is_to_be_bounded: bool, returned_from_bytes: u64) -> Allocato
     *is_glibc = is_glibc.or_else(sys::allocator::is_glibc);
     match *is_glibc {
         Some(true) => {
-            let least = *RETURNED_FROM_BYTES.lock();
-            Allocator::Bounded { returned_from_bytes: returned_from_bytes.min(least) }
+            let Bounds { returned_from_bytes, most_arenas } = wanted.least(*TOLD.lock());
+            Allocator::Bounded { returned_from_bytes, most_arenas }
         }
         Some(false) => Allocator::NotGlibc,
         None => Allocator::Unknown,
@@ -84,13 +109,17 @@ pub(crate) fn look(is_to_be_bounded: bool, returned_from_bytes: u64) -> Allocato
 
 /// Does it.
 pub(crate) fn settle(planned: Allocator) -> Allocator {
-    let Allocator::Bounded { returned_from_bytes } = planned else { return planned };
-    let mut least = RETURNED_FROM_BYTES.lock();
-    if returned_from_bytes < *least {
-        if !sys::allocator::return_blocks_from(returned_from_bytes) {
+    let Allocator::Bounded { returned_from_bytes, most_arenas } = planned else { return planned };
+    let mut told = TOLD.lock();
+    let bounds = Bounds { returned_from_bytes, most_arenas }.least(*told);
+    if bounds != *told {
+        let is_done = sys::allocator::return_blocks_from(bounds.returned_from_bytes)
+            && bounds.most_arenas.is_none_or(sys::allocator::limit_arenas);
+        if !is_done {
             return Allocator::Refused;
         }
-        *least = returned_from_bytes;
+        *told = bounds;
     }
-    Allocator::Bounded { returned_from_bytes: *least }
+    let Bounds { returned_from_bytes, most_arenas } = bounds;
+    Allocator::Bounded { returned_from_bytes, most_arenas }
 }

@@ -8,13 +8,12 @@ use crate::allocator;
 use crate::bench::Rank;
 use crate::budget::Budget;
 use crate::crew::Crew;
-use crate::detect::Follow;
 use crate::error::BuildError;
 use crate::executor::Executor;
 use crate::plan::{Plan, WorkersPlan};
 use crate::policy::CpuPolicy;
 use crate::shared::Shared;
-use crate::sync;
+use crate::sync::{self, JoinHandle};
 use crate::worker;
 
 const DEFAULT_LANE: &str = "default";
@@ -306,7 +305,6 @@ impl Builder {
         }
         let crew = Crew::new(self.waiting_bytes, self.plan_lanes()?);
         let budget = self.find_budget()?;
-        let follow = self.redetect_every.map(|every| budget.follow(every)).transpose()?;
         let gate = Arc::clone(budget.gate());
         let crew = gate.change(|state| state.attach(crew)).map_err(|available_bytes| {
             BuildError::WaitingAboveBudget {
@@ -316,7 +314,15 @@ impl Builder {
         })?;
         let mut plan = Plan::new(workers, &budget, self.bounds_allocator);
         plan.allocator = allocator::settle(plan.allocator);
-        self.start(Shared::new(gate, crew, plan.retention()), plan, follow)
+        let redetect_every = self.redetect_every;
+        let shared = Shared::new(gate, crew, plan.retention());
+        let (threads, plan) = self.start(&shared, plan)?;
+        let mut executor = Executor::new(shared, threads, plan, budget);
+        // The workers come first where there are few threads left.
+        if let Some(every) = redetect_every {
+            executor.follow(every)?;
+        }
+        Ok(executor)
     }
 
     fn plan_lanes(&self) -> Result<Vec<(Arc<str>, usize, u64)>, BuildError> {
@@ -341,10 +347,9 @@ impl Builder {
 
     fn start(
         self,
-        shared: Arc<Shared>,
+        shared: &Arc<Shared>,
         mut plan: Plan,
-        follow: Option<Follow>,
-    ) -> Result<Executor, BuildError> {
+    ) -> Result<(Vec<JoinHandle<()>>, Plan), BuildError> {
         let crew = shared.crew;
         let asked = plan.workers.decided;
         let mut threads = Vec::new();
@@ -354,7 +359,7 @@ impl Builder {
             let name = format!("{}-{number}", self.thread_name);
             let is_low = self.nice_beyond.is_some_and(|first| number >= first);
             let rank = if is_low { Rank::Low } else { Rank::Normal };
-            let its_own = Arc::clone(&shared);
+            let its_own = Arc::clone(shared);
             match sync::spawn(name, self.stack_bytes, move || worker::run(its_own, number, rank)) {
                 Ok(thread) => threads.push(thread),
                 Err(source) if threads.is_empty() || plan.workers.is_explicit() => {
@@ -378,6 +383,6 @@ impl Builder {
         }
         plan.workers.started = Some(threads.len());
         shared.gate.change(|state| state.stay());
-        Ok(Executor::new(shared, threads, plan, follow))
+        Ok((threads, plan))
     }
 }

@@ -1,6 +1,8 @@
 //! What the one who operates a program says through its environment.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
+use std::fmt;
 use std::path::Path;
 
 use crate::error::BuildError;
@@ -13,12 +15,27 @@ pub const WORKERS_VARIABLE: &str = "ADMIT_WORKERS";
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Override {
-    /// There is no such variable, or it has no entry for this program.
+    /// There is no such variable.
     Absent,
+    /// It has entries, and none for the program of this name.
+    NotNamed(String),
     /// So many workers.
     Workers(usize),
     /// It has an entry for this program, which was meant for the program's parent.
     Inherited,
+}
+
+/// Empty where there is nothing to say beside the number of workers.
+impl fmt::Display for Override {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Override::Absent | Override::Workers(_) => Ok(()),
+            Override::NotNamed(program) => {
+                write!(f, "{WORKERS_VARIABLE} has no entry for {program:?}")
+            }
+            Override::Inherited => write!(f, "{WORKERS_VARIABLE} was meant for the parent process"),
+        }
+    }
 }
 
 /// Reads the variable of this process.
@@ -34,19 +51,21 @@ pub(crate) fn workers() -> Result<Override, BuildError> {
 
 fn find(value: &OsStr, program: &OsStr) -> Result<Override, BuildError> {
     let bad = || BuildError::Environment { value: value.to_string_lossy().into_owned() };
-    let mut found = Override::Absent;
+    let mut found = Override::NotNamed(program.to_string_lossy().into_owned());
+    let mut names = HashSet::new();
     for entry in value.to_str().ok_or_else(bad)?.split(',') {
         // The last equals sign: a program's name may have one.
         let (name, workers) = entry.rsplit_once('=').ok_or_else(bad)?;
-        let workers: usize = workers.trim().parse().map_err(|_| bad())?;
-        let name = name.trim();
-        if name.is_empty() || workers == 0 {
+        let (name, workers) = (name.trim(), workers.trim());
+        // The standard library's numbers may have a plus sign.
+        if !workers.bytes().all(|digit| digit.is_ascii_digit()) {
+            return Err(bad());
+        }
+        let workers: usize = workers.parse().map_err(|_| bad())?;
+        if name.is_empty() || workers == 0 || !names.insert(name) {
             return Err(bad());
         }
         if program == name {
-            if found != Override::Absent {
-                return Err(bad());
-            }
             found = Override::Workers(workers);
         }
     }
@@ -87,8 +106,9 @@ mod tests {
     fn a_program_acts_on_the_entry_with_its_name() {
         assert_eq!(read("server=16"), Some(Override::Workers(16)));
         assert_eq!(read(" thumbs=4 , server = 3"), Some(Override::Workers(3)));
-        assert_eq!(read("thumbs=4"), Some(Override::Absent));
-        assert_eq!(read("a=b=2"), Some(Override::Absent));
+        let not_named = Override::NotNamed(String::from("server"));
+        assert_eq!(read("thumbs=4"), Some(not_named.clone()));
+        assert_eq!(read("a=b=2"), Some(not_named));
     }
 
     #[test]
@@ -101,12 +121,14 @@ mod tests {
             "server=0",
             "server=-1",
             "server=1.5",
+            "server=+5",
             "=3",
             "server=3,",
             "server=3,thumbs",
             "server=3,server=4",
             "server=99999999999999999999",
             "thumbs=x",
+            "thumbs=3,server=4,thumbs=3",
         ] {
             assert_eq!(read(value), None, "{value:?}");
         }

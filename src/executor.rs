@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::budget::Budget;
 use crate::builder::Builder;
 use crate::cost::Cost;
 use crate::detect::Follow;
-use crate::error::{DrainError, Refused, SubmitError};
+use crate::error::{DetectError, DrainError, Refused, SubmitError};
 use crate::handle::Handle;
 use crate::lane::Lane;
 use crate::map::Map;
@@ -57,7 +58,8 @@ use crate::waiter::Waiter;
 pub struct Executor {
     default_lane: Lane,
     plan: Plan,
-    _follow: Option<Follow>,
+    budget: Budget,
+    follow: Option<Follow>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// A drain gave up on the running jobs: dropping does not wait for them either.
     gave_up: AtomicBool,
@@ -73,12 +75,13 @@ impl Executor {
         shared: Arc<Shared>,
         threads: Vec<JoinHandle<()>>,
         plan: Plan,
-        follow: Option<Follow>,
+        budget: Budget,
     ) -> Self {
         Executor {
             default_lane: Lane::new(shared, 0),
             plan,
-            _follow: follow,
+            budget,
+            follow: None,
             threads: Mutex::new(threads),
             gave_up: AtomicBool::new(false),
         }
@@ -88,7 +91,31 @@ impl Executor {
         self.default_lane.shared()
     }
 
-    /// How the executor came to its workers and its budget.
+    /// Keeps the budget at the limit of the process for as long as there is the executor.
+    pub(crate) fn follow(&mut self, every: Duration) -> Result<(), DetectError> {
+        self.follow = Some(self.budget.follow(every)?);
+        Ok(())
+    }
+
+    /// The budget that admits the jobs.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use admit::{Budget, Cost, Executor, MIB};
+    ///
+    /// let budget = Budget::new(64 * MIB, 16 * MIB)?;
+    /// let executor = Executor::builder().workers(1).budget(budget).build()?;
+    /// executor.budget().resize(96 * MIB, 16 * MIB);
+    /// assert_eq!(executor.submit(Cost::new(80 * MIB), || 7)?.join()?, 7);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// How the executor came to its workers and its budget, when it was built. A limit that was
+    /// found again since is in [`budget`](Executor::budget).
     pub fn plan(&self) -> &Plan {
         &self.plan
     }

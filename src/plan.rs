@@ -2,12 +2,13 @@
 
 use std::fmt;
 
-use crate::allocator::{self, Allocator};
+use crate::allocator::{self, Allocator, Bounds};
 use crate::budget::Budget;
 use crate::cost::Bytes;
 use crate::cpu::CpuFacts;
 use crate::environment::{self, Override};
 use crate::error::BuildError;
+use crate::fact::Fact;
 use crate::ledger::Ledger;
 use crate::memory::MemoryFacts;
 use crate::policy::{CpuPolicy, WorkersSource};
@@ -29,7 +30,7 @@ use crate::sys::resident;
 /// let budget = Budget::new(384 * MIB, 96 * MIB)?;
 /// let executor = Executor::builder().workers(2).budget(budget).build()?;
 /// assert!(executor.plan().to_string().starts_with(
-///     "2 workers (as given); budget 384 MiB (as given), 96 MiB of it in reserve; ",
+///     "2 workers (as given); budget 384 MiB (as given), 96 MiB of it in reserve, 288 MiB for jobs",
 /// ));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -73,8 +74,9 @@ pub struct MemoryPlan {
     /// The reserve that was asked for of a limit that had to be found. `None`: the budget was
     /// given its capacity.
     pub asked: Option<Reserve>,
-    /// What was found, where something was looked for.
-    pub found: Option<MemoryFacts>,
+    /// What was found last. Where the capacity was given it decides nothing, and says whether the
+    /// process [has as much](MemoryPlan::is_above_limit).
+    pub found: MemoryFacts,
     /// Where the budget's bytes were when the plan was made.
     pub ledger: Ledger,
     /// The limit that decided, for a budget that found its own.
@@ -87,9 +89,8 @@ pub struct MemoryPlan {
 impl Plan {
     pub(crate) fn new(workers: WorkersPlan, budget: &Budget, bounds_allocator: bool) -> Plan {
         let memory = MemoryPlan::new(budget);
-        let returned_from_bytes =
-            retention::returned_from_bytes(memory.ledger.reserve_bytes, workers.decided);
-        let allocator = allocator::look(bounds_allocator, returned_from_bytes);
+        let bounds = bounds_allocator.then(|| memory.bounds(workers.decided));
+        let allocator = allocator::look(bounds);
         Plan { workers, memory, allocator }
     }
 
@@ -113,7 +114,7 @@ impl WorkersPlan {
         let (decided, source) = match (asked.explicit(), &environment) {
             (Some(workers), _) => (workers, WorkersSource::Explicit),
             (None, Override::Workers(workers)) => (*workers, WorkersSource::Environment),
-            (None, Override::Absent | Override::Inherited) => {
+            (None, Override::Absent | Override::NotNamed(_) | Override::Inherited) => {
                 let facts = found.insert(CpuFacts::detect());
                 asked.decide(facts, cfg!(windows))
             }
@@ -142,7 +143,7 @@ impl MemoryPlan {
         let origin = budget.origin();
         MemoryPlan {
             asked: origin.map(|origin| origin.reserve()),
-            found: origin.map(|origin| origin.facts()),
+            found: origin.map_or_else(MemoryFacts::detect, |origin| origin.facts()),
             ledger,
             source: origin.map(|origin| origin.source()),
             baseline_bytes: resident::resident_bytes()
@@ -150,21 +151,41 @@ impl MemoryPlan {
         }
     }
 
+    fn bounds(&self, workers: usize) -> Bounds {
+        let reserve_bytes = self.ledger.reserve_bytes;
+        let is_mapping_limited = self.found.address_space.limit().is_some();
+        Bounds {
+            returned_from_bytes: retention::returned_from_bytes(reserve_bytes, workers),
+            most_arenas: is_mapping_limited.then(|| retention::most_arenas(reserve_bytes)),
+        }
+    }
+
     /// Whether the rest of the program takes more already than is in reserve for it, so that the
-    /// jobs cannot have what is admissible.
+    /// jobs cannot have what is admissible. Never with a reserve of 0: then nobody asked for one.
     pub fn is_reserve_used_up(&self) -> bool {
-        self.baseline_bytes.is_some_and(|bytes| bytes > self.ledger.reserve_bytes)
+        let reserve_bytes = self.ledger.reserve_bytes;
+        reserve_bytes > 0 && self.baseline_bytes.is_some_and(|bytes| bytes > reserve_bytes)
+    }
+
+    /// Whether the capacity is larger than the limit that was found: who gives a capacity is
+    /// taken at their word, and jobs that use all of it are then killed.
+    pub fn is_above_limit(&self) -> bool {
+        self.found.least().limit().is_some_and(|limit| limit < self.ledger.capacity_bytes)
     }
 }
 
 impl fmt::Display for WorkersPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let workers = self.started.unwrap_or(self.decided);
-        write!(f, "{workers} workers (")?;
+        write!(f, "{workers} worker{} (", if workers == 1 { "" } else { "s" })?;
         if self.source != WorkersSource::Explicit {
             write!(f, "{}: ", self.asked)?;
         }
-        write!(f, "{})", self.source)?;
+        write!(f, "{}", self.source)?;
+        if matches!(self.environment, Override::NotNamed(_) | Override::Inherited) {
+            write!(f, "; {}", self.environment)?;
+        }
+        write!(f, ")")?;
         if let Some(why) = &self.shortfall {
             write!(f, ", and not {}: {why}", self.decided)?;
         }
@@ -187,9 +208,16 @@ impl fmt::Display for MemoryPlan {
         if self.ledger.waiting_limit_bytes > 0 {
             write!(f, ", {} for waiting input", Bytes(self.ledger.waiting_limit_bytes))?;
         }
+        match self.ledger.admissible_bytes() {
+            0 => write!(f, ", nothing for jobs")?,
+            bytes => write!(f, ", {} for jobs", Bytes(bytes))?,
+        }
+        if let (true, Fact::Limited { limit, at }) = (self.is_above_limit(), self.found.least()) {
+            write!(f, "; the limit is {} ({at})", Bytes(limit))?;
+        }
         if self.is_reserve_used_up() {
             let baseline = Bytes(self.baseline_bytes.unwrap_or(0));
-            write!(f, ", which is used up: {baseline} are resident without any job")?;
+            write!(f, "; the reserve is used up, {baseline} are resident without any job")?;
         }
         Ok(())
     }

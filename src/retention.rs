@@ -6,6 +6,8 @@ use crate::sys::{allocator, resident};
 /// Jobs below this size are not looked after: what one of them leaves behind is little, and
 /// asking what is resident would be a large part of its cost.
 pub(crate) const LEAST_JOB_BYTES: u64 = 1 << 20;
+/// What glibc maps for an arena, touched or not (`HEAP_MAX_SIZE` on 64-bit systems).
+const ARENA_BYTES: u64 = 64 << 20;
 const LEAST_ALLOWANCE_BYTES: u64 = 8 << 20;
 const LEAST_DOUBT_BYTES: u64 = 32 << 20;
 /// glibc's own choice before it has seen a large block freed.
@@ -28,6 +30,12 @@ pub(crate) fn returned_from_bytes(reserve_bytes: u64, workers: usize) -> u64 {
     // Not the least allowance: beside a small reserve its share for each arena would be much.
     let share = reserve_bytes / 4 / (workers.max(1) as u64);
     (share / 2).clamp(LEAST_RETURNED_BYTES, MOST_RETURNED_BYTES)
+}
+
+/// How many arenas may be mapped where mappings are limited. They are to be within another quarter
+/// of the reserve, and there is always one.
+pub(crate) fn most_arenas(reserve_bytes: u64) -> u64 {
+    (reserve_bytes / 4 / ARENA_BYTES).max(1)
 }
 
 /// Resident memory beyond what is explained, in bytes. The three are read at moments of their

@@ -49,6 +49,14 @@ mod imp {
         }
     }
 
+    /// Threads share so many arenas from now on. Left alone, each has one of its own, up to eight
+    /// for each processor, and an arena is 64 MiB of mappings however little is in it.
+    pub(crate) fn limit_arenas(most: u64) -> bool {
+        let Ok(most) = most.try_into() else { return false };
+        // SAFETY: as above.
+        unsafe { libc::mallopt(libc::M_ARENA_MAX, most) == 1 }
+    }
+
     /// Returns the pages of all free blocks to the system, but for the free ends of arenas other
     /// than the first: glibc returns those only when something beside them is freed.
     pub(crate) fn return_free_blocks() {
@@ -66,6 +74,10 @@ mod imp {
     }
 
     pub(crate) fn return_blocks_from(_bytes: u64) -> bool {
+        false
+    }
+
+    pub(crate) fn limit_arenas(_most: u64) -> bool {
         false
     }
 

@@ -38,7 +38,7 @@ impl Tree {
         tree.file("/proc/meminfo", "MemTotal:       67108864 kB\nMemFree:          100000 kB\n");
         tree.file("/proc/self/status", STATUS);
         tree.file("/proc/self/limits", limits("unlimited", "unlimited", "unlimited"));
-        tree.file("/proc/self/uid_map", "         0          0 4294967295\n");
+        tree.user_namespace(4_026_531_837);
         tree
     }
 
@@ -129,6 +129,14 @@ impl Tree {
         let path = self.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
+    }
+
+    /// Puts the process into a user namespace; the initial one has a fixed number.
+    pub(crate) fn user_namespace(&self, inode: u32) {
+        let path = self.path("/proc/self/ns/user");
+        let _ = fs::remove_file(&path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(format!("user:[{inode}]"), path).unwrap();
     }
 
     pub(crate) fn remove(&self, path: impl AsRef<Path>) {

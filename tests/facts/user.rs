@@ -1,5 +1,7 @@
 //! How many more threads the user may start.
 
+use std::fs;
+
 use admit::Fact;
 
 use crate::tree::{STATUS, Tree, limits, unread};
@@ -70,23 +72,21 @@ fn root_and_two_capabilities_are_exempt() {
 #[test]
 fn in_a_user_namespace_nobody_is_exempt() {
     let tree = tree();
-    for map in ["0 1000 1\n", "0 100000 65536\n", "0 0 1\n1 1 4294967294\n", ""] {
-        tree.file("/proc/self/uid_map", map);
-        is(&tree, 0, u64::MAX);
-        assert_eq!(tree.cpu().user_threads, left(0, 1000, 0), "{map}");
-        is(&tree, 1000, 1 << 24);
-        assert_eq!(tree.cpu().user_threads, left(88, 12, 1000), "{map}");
-    }
+    tree.user_namespace(4_026_532_192);
+    is(&tree, 0, u64::MAX);
+    assert_eq!(tree.cpu().user_threads, left(0, 1000, 0));
+    is(&tree, 1000, 1 << 24);
+    assert_eq!(tree.cpu().user_threads, left(88, 12, 1000));
 }
 
 #[test]
 fn a_kernel_without_user_namespaces_is_in_the_initial_one() {
     let tree = tree();
-    tree.remove("/proc/self/uid_map");
+    fs::remove_file(tree.path("/proc/self/ns/user")).unwrap();
     is(&tree, 0, 0);
     assert_eq!(tree.cpu().user_threads, Fact::Unlimited);
-    tree.unreadable("/proc/self/uid_map");
-    unread(&tree.cpu().user_threads, &["/proc/self/uid_map"]);
+    tree.file("/proc/self/ns/user", "no link");
+    unread(&tree.cpu().user_threads, &["/proc/self/ns/user"]);
 }
 
 #[test]

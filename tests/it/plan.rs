@@ -21,7 +21,7 @@ fn an_executor_that_is_told_nothing_has_workers_and_half_of_the_limit() {
     assert!(plan.workers.found.is_some());
 
     assert_eq!(plan.memory.asked, Some(Reserve::half()));
-    let limit = plan.memory.found.as_ref().unwrap().least().limit().unwrap();
+    let limit = plan.memory.found.least().limit().unwrap();
     let ledger = executor.stats().ledger;
     assert_eq!((ledger.capacity_bytes, ledger.reserve_bytes), (limit, limit.div_ceil(2)));
     assert_eq!(executor.submit(Cost::new(MIB), || 7).unwrap().join().unwrap(), 7);
@@ -45,7 +45,7 @@ fn executors_that_are_told_nothing_share_the_budget_of_the_process() {
 }
 
 #[test]
-fn who_gives_numbers_gets_them_and_nothing_is_looked_for() {
+fn who_gives_numbers_gets_them() {
     let _watch = watch!();
     let policy = CpuPolicy::capped(1);
     for builder in [
@@ -56,10 +56,32 @@ fn who_gives_numbers_gets_them_and_nothing_is_looked_for() {
         let executor = builder.budget(budget(MIB)).build().unwrap();
         let plan = executor.plan();
         assert_eq!((plan.workers.decided, plan.workers.source), (3, WorkersSource::Explicit));
-        assert!(plan.workers.found.is_none() && plan.memory.found.is_none());
+        assert!(plan.workers.found.is_none() && plan.memory.asked.is_none());
         assert_eq!(executor.stats().workers, 3);
         assert_eq!(plan.memory.ledger.capacity_bytes, MIB);
     }
+}
+
+#[test]
+fn a_plan_says_what_is_for_jobs_and_where_a_given_budget_is_above_the_limit() {
+    let plan = |capacity, reserve| {
+        let budget = Budget::new(capacity, reserve).unwrap();
+        Executor::builder().workers(1).budget(budget).plan().unwrap()
+    };
+    let usual = plan(4 * MIB, MIB);
+    assert!(!usual.memory.is_above_limit());
+    assert!(usual.to_string().starts_with("1 worker (as given); "), "{usual}");
+    assert!(usual.to_string().contains(", 1 MiB of it in reserve, 3 MiB for jobs; "), "{usual}");
+    assert!(plan(MIB, MIB).to_string().contains(", nothing for jobs; "));
+    // Nobody asked for a reserve, so none is used up.
+    assert!(usual.memory.is_reserve_used_up() && !plan(4 * MIB, 0).memory.is_reserve_used_up());
+
+    let above = plan(u64::MAX, 0);
+    let limit = above.memory.found.least().limit().unwrap();
+    assert!(above.memory.is_above_limit());
+    assert!(above.to_string().contains("; the limit is "), "{above}");
+    assert!(!plan(limit, 0).memory.is_above_limit());
+    assert!(plan(limit + 1, 0).memory.is_above_limit());
 }
 
 #[test]
@@ -107,6 +129,7 @@ fn the_environment_sets_the_workers_of_the_program_it_names_and_not_of_its_copie
     let workers = &executor.plan().workers;
     if child::is_grandchild() {
         assert_eq!(workers.environment, Override::Inherited);
+        assert!(workers.to_string().contains("meant for the parent"), "{workers}");
         assert_eq!(workers.decided, 1);
     } else {
         assert_eq!((workers.decided, workers.source), (3, WorkersSource::Environment));
@@ -120,6 +143,20 @@ fn the_environment_sets_the_workers_of_the_program_it_names_and_not_of_its_copie
         assert_eq!(capped.plan().workers.decided, 1);
         child::run_again(name);
     }
+}
+
+#[test]
+#[cfg(unix)]
+fn an_environment_that_names_other_programs_only_is_told() {
+    let name = "plan::an_environment_that_names_other_programs_only_is_told";
+    if !child::is_child() {
+        return child::run_from_shell(name, &[(WORKERS_VARIABLE, "other=9")]);
+    }
+    let executor = from_environment().unwrap();
+    let workers = &executor.plan().workers;
+    assert_eq!(workers.environment, Override::NotNamed(program()));
+    let expected = format!("; ADMIT_WORKERS has no entry for {:?})", program());
+    assert!(workers.to_string().ends_with(&expected), "{workers}");
 }
 
 #[test]
@@ -192,7 +229,7 @@ fn freed_blocks_do_not_stay_with_the_allocator_unless_it_is_left_alone() {
     let expected = if is_left_alone {
         Allocator::LeftAlone
     } else {
-        Allocator::Bounded { returned_from_bytes: 128 * KIB }
+        Allocator::Bounded { returned_from_bytes: 128 * KIB, most_arenas: None }
     };
     assert_eq!(executor.plan().allocator, expected);
 
@@ -232,13 +269,39 @@ fn the_executor_that_asks_for_least_decides_what_the_allocator_returns() {
         let builder = Executor::builder().workers(workers).budget(budget);
         assert_eq!(builder.build().unwrap().plan().allocator, planned);
         match planned {
-            Allocator::Bounded { returned_from_bytes } => returned_from_bytes,
+            Allocator::Bounded { returned_from_bytes, .. } => returned_from_bytes,
             other => panic!("{other}"),
         }
     };
     assert_eq!(returned_from(1, GIB), 8 * MIB);
     assert_eq!(returned_from(16, 96 * MIB), 768 * KIB);
     assert_eq!(returned_from(1, GIB), 768 * KIB);
+}
+
+#[test]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn where_mappings_are_limited_jobs_can_map_what_they_declared() {
+    let name = "plan::where_mappings_are_limited_jobs_can_map_what_they_declared";
+    if !child::is_child() {
+        return child::run(name);
+    }
+    let mapped = admit::MemoryFacts::detect().mapped_bytes.unwrap();
+    child::limit_address_space(mapped + 300 * MIB);
+    let executor = Executor::builder().cpu_policy(CpuPolicy::fixed(16)).build().unwrap();
+    let plan = executor.plan();
+    assert!(plan.memory.source.as_ref().unwrap().starts_with("RLIMIT_AS"), "{plan}");
+    assert!(plan.to_string().contains(", in one arena"), "{plan}");
+    let is_mapped = || {
+        // Without the limit, the small block would have an arena of 64 MiB mapped for it.
+        let small = std::hint::black_box(Box::new(1_u8));
+        let mut block = Vec::<u8>::new();
+        block.try_reserve_exact(32 * MIB as usize).is_ok() && *small == 1
+    };
+    let jobs: Vec<_> = (0..64)
+        .map(|_| executor.submit(Cost::new(32 * MIB + 64 * KIB), is_mapped).unwrap())
+        .collect();
+    let all = jobs.into_iter().all(|job| job.join().unwrap());
+    assert!(all);
 }
 
 #[test]

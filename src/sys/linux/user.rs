@@ -2,6 +2,7 @@
 //! their processes, so those have to be counted here too.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::process::{Status, soft_limit};
@@ -10,6 +11,8 @@ use crate::fact::Fact;
 
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_SYS_RESOURCE: u64 = 1 << 24;
+/// The kernel's `PROC_USER_INIT_INO`, a fixed number (include/linux/proc_ns.h).
+const INITIAL_USER_NAMESPACE: &str = "user:[4026531837]";
 
 /// What the limit leaves. Threads in processes that cannot be seen from here (of another PID
 /// namespace, or hidden by how /proc is mounted) count for the kernel and are not counted here.
@@ -33,17 +36,15 @@ fn left(root: &Path, most: u64, at: &str) -> Result<Fact<u64>, String> {
 }
 
 /// Whether user 0 is the machine's, and capabilities hold for the machine. In another user
-/// namespace neither exempts from the limit.
+/// namespace neither exempts from the limit, also in one that maps every user to itself.
 fn is_in_initial_namespace(root: &Path) -> Result<bool, String> {
-    let path = below(root, Path::new("/proc/self/uid_map"));
-    let found = match text::read(&path) {
-        Ok(found) => found,
+    let path = below(root, Path::new("/proc/self/ns/user"));
+    match fs::read_link(&path) {
+        Ok(found) => Ok(found.as_os_str() == INITIAL_USER_NAMESPACE),
         // A kernel without user namespaces has one: the initial.
-        Err(failed) if failed.is_missing() => return Ok(true),
-        Err(failed) => return Err(failed.why),
-    };
-    let all: [&[u8]; 3] = [b"0", b"0", b"4294967295"];
-    Ok(text::words(&found).eq(all))
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(format!("{}: {error}", path.display())),
+    }
 }
 
 fn threads_of(user: u64, proc: &Path) -> Result<u64, String> {
