@@ -167,6 +167,9 @@ impl Builder {
     ///   when the largest jobs that the workers have ended since the last time could have left more
     ///   than half of the reserve.
     ///
+    /// - Where mappings are limited (`RLIMIT_AS`), threads share as many arenas as a quarter of the
+    ///   reserve has room for (`M_ARENA_MAX`): each is 64 MiB of mappings.
+    ///
     /// The more workers there are for a reserve, the more often memory is returned, and the more
     /// it costs to fill it anew: `DESIGN.md` has the measurements.
     ///

@@ -334,7 +334,12 @@ impl<J, W> Crew<J, W> {
     /// Which limit keeps a job outside; `None` if it is not there.
     pub(crate) fn limit_met_by(&mut self, lane: usize, seq: u64) -> Option<Limit> {
         self.lanes[lane].outside.get_mut(seq)?;
-        // Whoever is behind the first one outside is kept out by what keeps out the first.
+        self.limit_met_outside(lane)
+    }
+
+    /// Which limit keeps out those that are outside: whoever is behind the first one is kept out
+    /// by what keeps out the first.
+    pub(crate) fn limit_met_outside(&self, lane: usize) -> Option<Limit> {
         let (_, first) = self.lanes[lane].outside.front()?;
         let input_bytes = first.input_bytes;
         Some(self.lanes[lane].limit_met_by(input_bytes).unwrap_or(Limit::WaitingBytes {

@@ -207,6 +207,9 @@ impl Budget {
     /// guard is dropped or nobody has the budget any more. A reading that fails changes nothing,
     /// and shows in [`found`](Budget::found).
     ///
+    /// A limit that is raised or taken away is followed as well: without a limit of its group, the
+    /// process has the machine's memory.
+    ///
     /// # Errors
     ///
     /// [`DetectError::Given`], [`DetectError::Interval`] for an interval of zero,

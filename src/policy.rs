@@ -97,11 +97,14 @@ impl CpuPolicy {
     /// `server=16,thumbnails=4`. A program acts on the entry with its own name, the last part of
     /// the path that it was started by, and only if its parent is not the same program: so
     /// neither other programs that it starts nor copies of itself take the value for theirs.
-    /// Whether the parent is the same can be seen on Linux only; elsewhere a program that starts
-    /// copies of itself has to remove the variable from their environment.
+    /// Whether the parent is the same can be seen on Linux only, and not through a shell in
+    /// between, nor where the program's file was replaced meanwhile: a program that starts copies of
+    /// itself like that has to remove the variable from their environment.
     ///
     /// A value that does not read like that is an error when the executor is built, also if
-    /// another entry or an explicit number would have counted. A [`fixed`](CpuPolicy::fixed)
+    /// another entry or an explicit number would have counted, and also if it is empty. The number
+    /// is taken as it is, above what [`capped`](CpuPolicy::capped) would allow as well. A list that
+    /// has no entry for this program shows in the [plan](crate::Plan). A [`fixed`](CpuPolicy::fixed)
     /// number is not changed by the environment.
     pub const fn or_environment(mut self) -> CpuPolicy {
         self.asks_environment = true;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::cost::Bytes;
 use crate::counts::Counts;
+use crate::error::Limit;
 use crate::gate::State;
 use crate::ledger::Ledger;
 use crate::retention;
@@ -31,6 +32,8 @@ pub struct LaneStats {
     pub blocked_submits: usize,
     /// The input that they hold. It is their callers' memory, and in no account of the budget.
     pub blocked_input_bytes: u64,
+    /// Which limit keeps the first of them out.
+    pub blocked_by: Option<Limit>,
     /// Jobs that are admitted and have not ended.
     pub running_jobs: usize,
     /// Their bytes, and those of jobs that were cancelled before a worker had them, until their
@@ -145,7 +148,7 @@ impl Stats {
             stats.running_bytes += lane.running_bytes;
             stats.counts.add(&lane.counts);
         }
-        for lane in crew.lanes() {
+        for (number, lane) in crew.lanes().iter().enumerate() {
             let head = lane.head().map(|(_, entry)| entry);
             let oldest_wait = head.map(|entry| now.since(entry.since));
             stats.oldest_wait = stats.oldest_wait.max(oldest_wait);
@@ -157,6 +160,7 @@ impl Stats {
                 limit_input_bytes: lane.limit_input_bytes,
                 blocked_submits: lane.outside.len(),
                 blocked_input_bytes: lane.outside_bytes(),
+                blocked_by: crew.limit_met_outside(number),
                 running_jobs: lane.running_jobs,
                 running_bytes: lane.running_bytes,
                 oldest_wait,

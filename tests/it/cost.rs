@@ -118,6 +118,9 @@ fn input_larger_than_its_lane_may_hold_is_handed_over_and_keeps_its_place() {
         aside(move || narrow.submit(Cost::new(0).input(50), || 50).unwrap().join().unwrap())
     };
     until(|| executor.stats().lanes[1].blocked_submits == 1);
+    let limit = Limit::LaneInputBytes { input_bytes: 50, waiting_bytes: 0, limit_bytes: 5 };
+    let lanes = executor.stats().lanes;
+    assert_eq!((lanes[0].blocked_by, lanes[1].blocked_by), (None, Some(limit)));
     // It would fit into the lane, but came later.
     let refused = narrow.try_submit(Cost::new(1), || ()).map(drop).unwrap_err();
     assert!(matches!(refused.reason, Refused::Full(_)));
