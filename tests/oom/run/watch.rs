@@ -49,6 +49,7 @@ impl Outcome {
 }
 
 pub(crate) fn run(hierarchy: &Hierarchy, case: &Case, runs: usize, scale: Scale) -> Vec<Outcome> {
+    let scale = scale.of(case.name);
     (0..runs)
         .map(|run| {
             let seed = run as u64 + 1;
