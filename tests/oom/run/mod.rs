@@ -30,8 +30,9 @@ pub(crate) fn run() -> ExitCode {
             Ok(hierarchy) => {
                 report.title(&hierarchy.to_string());
                 for case in trial::cases(&options.filter) {
-                    let runs = if case.is_on_trial() { options.runs } else { options.other_runs() };
-                    report.case(&case, &watch::run(&hierarchy, &case, runs, options.scale));
+                    let outcomes =
+                        watch::run(&hierarchy, &case, options.runs_of(&case), options.scale);
+                    report.case(&case, &outcomes);
                 }
             }
             Err(why) => report.skip("trials on this machine's kernel", &why, options.require),
