@@ -36,7 +36,7 @@ pub(crate) fn jobs(name: Name, scale: Scale, seed: u64) -> Box<dyn Iterator<Item
         Name::Gzip => {
             // A copy is made much faster than it is compressed, as a producer reads its files.
             let input = half_random(scale.bytes(MIB));
-            Box::new((0..240).map(move |_| compress(input.clone())))
+            Box::new((0..320).map(move |_| compress(input.clone())))
         }
         Name::Kept => Box::new((0..100).map(move |_| picture(scale.bytes(8 * MIB)))),
         Name::Buffers => {
