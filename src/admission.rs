@@ -9,6 +9,7 @@
 //! [`settle`](Admission::settle), which admits whoever may go now. What has to happen outside
 //! the lock is left in [`Effects`]: whom to wake, and which jobs to end.
 
+use crate::accounts::{Accounts, Terms};
 use crate::answer::{LaneId, Offer, Refusal, Ticket};
 use crate::bench::{Done, Grant, Rank};
 use crate::cost::Cost;
@@ -17,36 +18,43 @@ use crate::effects::{Effects, Fate, Gone, Place, Verdict};
 use crate::error::Limit;
 use crate::intake::{CrewIntake, Intake};
 use crate::ledger::Ledger;
+use crate::overtaking::Overtaking;
 use crate::permits::Permits;
+use crate::queue::Entry;
 use crate::sys::clock::Moment;
 
 mod acquire;
-
-/// Somebody who is first in a line and lacks nothing but bytes.
-#[derive(Clone, Copy, Debug)]
-enum Claim {
-    Acquirer { bytes: u64 },
-    Head { at: LaneId, bytes: u64 },
-}
+mod attach;
+mod settle;
 
 #[derive(Debug)]
 pub(crate) struct Admission<J, W> {
     ledger: Ledger,
     crews: Vec<Option<Crew<J, W>>>,
     permits: Permits<W>,
+    accounts: Accounts,
+    overtaking: Overtaking,
     next_seq: u64,
     effects: Effects<J, W>,
 }
 
 impl<J, W> Admission<J, W> {
     pub(crate) fn new(capacity_bytes: u64, reserve_bytes: u64) -> Self {
+        let mut accounts = Accounts::new();
         Admission {
             ledger: Ledger::new(capacity_bytes, reserve_bytes),
             crews: Vec::new(),
-            permits: Permits::new(),
+            permits: Permits::new(&mut accounts),
+            accounts,
+            overtaking: Overtaking::NONE,
             next_seq: 0,
             effects: Effects::new(),
         }
+    }
+
+    /// The time at which what comes next happens.
+    pub(crate) fn set_time(&mut self, now: Moment) {
+        self.accounts.set_time(now);
     }
 
     pub(crate) fn ledger(&self) -> &Ledger {
@@ -73,40 +81,29 @@ impl<J, W> Admission<J, W> {
         self.crews[crew].as_mut().expect("a crew lives as long as anyone who can name it")
     }
 
-    // Executors come and go.
+    /// A crew, and the accounts of the budget.
+    fn crew_and_accounts(&mut self, crew: usize) -> (&mut Crew<J, W>, &mut Accounts) {
+        let crew = self.crews[crew].as_mut();
+        (crew.expect("a crew lives as long as anyone who can name it"), &mut self.accounts)
+    }
 
-    /// Adds an executor. Its limit of waiting bytes is set aside from the budget until its
-    /// workers have left; without that much free, gives back what is free.
-    pub(crate) fn attach(&mut self, crew: Crew<J, W>) -> Result<usize, u64> {
-        let room = self.ledger.free_bytes();
-        if crew.waiting_limit_bytes() > room {
-            return Err(room);
+    pub(crate) fn accounts(&self) -> &Accounts {
+        &self.accounts
+    }
+
+    /// The largest job that a lane can ever have admitted.
+    fn largest_bytes(&self, terms: &Terms) -> u64 {
+        terms.largest_bytes(self.ledger.admissible_bytes(), self.accounts.guaranteed_bytes())
+    }
+
+    /// The admissible bytes or somebody's number of workers have changed.
+    fn share_out(&mut self) {
+        let admissible_bytes = self.ledger.admissible_bytes();
+        for (id, crew) in self.crews.iter().enumerate() {
+            let Some(crew) = crew else { continue };
+            let workers = crew.bench().workers().max(1) as u64;
+            self.accounts.set_worker_bytes(id, admissible_bytes / workers);
         }
-        self.ledger.waiting_limit_bytes += crew.waiting_limit_bytes();
-        let id = match self.crews.iter().position(Option::is_none) {
-            Some(id) => id,
-            None => {
-                self.crews.push(None);
-                self.crews.len() - 1
-            }
-        };
-        self.crews[id] = Some(crew);
-        self.settle();
-        Ok(id)
-    }
-
-    /// An executor has come to stay: what it has set aside others will not get.
-    pub(crate) fn stay(&mut self) {
-        self.evict_what_never_fits();
-        self.settle();
-    }
-
-    /// Forgets an executor that no lane, handle or worker can name any more.
-    pub(crate) fn detach(&mut self, crew: usize) {
-        let mut gone = self.crews[crew].take().expect("a crew is detached once");
-        self.ledger.waiting_limit_bytes -= gone.give_back_waiting_limit();
-        self.settle();
-        assert!(gone.has_ended(), "I8: a crew that is let go has nothing waiting or running");
     }
 
     // A job's way in.
@@ -119,7 +116,8 @@ impl<J, W> Admission<J, W> {
         self.next_seq = intake.next_seq;
         for at in intake.arrivals.drain(..) {
             let crew = self.crews[at.crew].as_mut().expect("its submitters name it");
-            crew.receive(at.lane, &mut intake.crews[at.crew].lanes[at.lane]);
+            let lane = &mut intake.crews[at.crew].lanes[at.lane];
+            crew.receive(at.lane, lane, &mut self.accounts);
         }
         self.settle();
     }
@@ -128,6 +126,7 @@ impl<J, W> Admission<J, W> {
     pub(crate) fn give_credit(&self, intake: &mut Intake<J, W>, lane: Option<LaneId>) {
         intake.next_seq = self.next_seq;
         intake.admissible_bytes = self.ledger.admissible_bytes();
+        intake.guaranteed_bytes = self.accounts.guaranteed_bytes();
         intake.crews.resize_with(self.crews.len(), CrewIntake::new);
         for (crew, intake) in self.crews.iter().zip(&mut intake.crews) {
             match crew {
@@ -136,8 +135,8 @@ impl<J, W> Admission<J, W> {
             }
         }
         if let Some(at) = lane {
-            let intake = &mut intake.crews[at.crew].lanes[at.lane];
-            self.crew(at.crew).give_lane_credit(at.lane, intake);
+            let intake = &mut intake.crews[at.crew];
+            self.crew(at.crew).give_lane_credit(at.lane, intake, &self.accounts);
         }
     }
 
@@ -148,15 +147,18 @@ impl<J, W> Admission<J, W> {
             self.effects.returned.push(job);
             return Offer::Refused(Refusal::Closed);
         }
-        let admissible_bytes = self.ledger.admissible_bytes();
+        let admissible_bytes =
+            self.largest_bytes(&self.accounts.get(self.crew(at.crew).lane(at.lane).account).terms);
         let Some(bytes) = cost.total_bytes().filter(|bytes| *bytes <= admissible_bytes) else {
             self.crew_mut(at.crew).lane_mut(at.lane).counts.refused_never_fits += 1;
             self.effects.returned.push(job);
             return Offer::Refused(Refusal::NeverFits { admissible_bytes });
         };
         let seq = self.take_seq();
-        let crew = self.crews[at.crew].as_mut().expect("checked above");
-        crew.enter(at.lane, seq, cost.input_bytes(), bytes, since, job);
+        let (crew, accounts) = self.crew_and_accounts(at.crew);
+        let input_bytes = cost.input_bytes();
+        let entry = Entry { job, input_bytes, bytes, since, submitter: None };
+        crew.enter(at.lane, seq, entry, accounts);
         // The end of a line is no news to anybody but a free worker.
         if crew.has_free_worker() {
             self.settle();
@@ -197,9 +199,9 @@ impl<J, W> Admission<J, W> {
     }
 
     fn take_back(&mut self, ticket: Ticket) -> Option<Limit> {
-        let crew = self.crew_mut(ticket.at.crew);
+        let (crew, accounts) = self.crew_and_accounts(ticket.at.crew);
         let limit = crew.limit_met_by(ticket.at.lane, ticket.seq)?;
-        let job = crew.leave_outside(ticket.at.lane, ticket.seq)?;
+        let job = crew.leave_outside(ticket.at.lane, ticket.seq, accounts)?;
         self.effects.returned.push(job);
         self.let_in(ticket.at);
         self.settle();
@@ -209,14 +211,15 @@ impl<J, W> Admission<J, W> {
     /// Ends a job that no worker has fetched yet. `false`: a worker has it, or it has ended.
     pub(crate) fn cancel(&mut self, ticket: Ticket) -> bool {
         let Ticket { at, seq } = ticket;
-        let crew = self.crew_mut(at.crew);
-        let (job, place) = if let Some((job, input_bytes)) = crew.leave_queue(at.lane, seq) {
-            (job, Place::Waiting { at, input_bytes })
-        } else if let Some((job, bytes)) = crew.leave_ready(seq) {
-            (job, Place::Admitted { at, bytes })
-        } else {
-            return false;
-        };
+        let (crew, accounts) = self.crew_and_accounts(at.crew);
+        let (job, place) =
+            if let Some((job, input_bytes)) = crew.leave_queue(at.lane, seq, accounts) {
+                (job, Place::Waiting { at, input_bytes })
+            } else if let Some((job, bytes)) = crew.leave_ready(seq, accounts) {
+                (job, Place::Admitted { at, bytes })
+            } else {
+                return false;
+            };
         crew.lane_mut(at.lane).counts.cancelled += 1;
         self.effects.gone.push(Gone { job, fate: Fate::Cancelled, place });
         self.let_in(at);
@@ -233,9 +236,12 @@ impl<J, W> Admission<J, W> {
             }
             Place::Admitted { at, bytes } => {
                 self.ledger.release(bytes);
-                self.crew_mut(at.crew).end_unstarted(at.lane, bytes);
+                let (crew, accounts) = self.crew_and_accounts(at.crew);
+                crew.end_unstarted(at.lane, bytes, accounts);
             }
         }
+        let (crew, accounts) = self.crew_and_accounts(place.at().crew);
+        crew.retire(place.at().lane, accounts);
         self.settle();
     }
 
@@ -260,12 +266,14 @@ impl<J, W> Admission<J, W> {
     /// A worker has started and is free.
     pub(crate) fn start_worker(&mut self, crew: usize) {
         self.crew_mut(crew).bench_mut().start();
+        self.share_out();
         self.settle();
     }
 
     /// A worker that was counted did not come to life. Nothing was submitted to its crew yet.
     pub(crate) fn miss_worker(&mut self, crew: usize) {
         self.crew_mut(crew).bench_mut().miss();
+        self.share_out();
     }
 
     /// Hands a free worker an admitted job, if there is one.
@@ -280,7 +288,8 @@ impl<J, W> Admission<J, W> {
     /// the next job if there is one for it.
     pub(crate) fn finish(&mut self, crew: usize, done: Done) -> Option<Grant<J>> {
         self.ledger.release(done.bytes);
-        self.crew_mut(crew).finish(done);
+        let (its_crew, accounts) = self.crew_and_accounts(crew);
+        its_crew.finish(done, accounts);
         // A worker that is here takes what is ready, or else what is admitted first.
         let ready = self.take(crew);
         let taker = if ready.is_none() { Some(crew) } else { None };
@@ -309,11 +318,18 @@ impl<J, W> Admission<J, W> {
         if !self.crew(crew).is_over() {
             return false;
         }
-        if self.crew_mut(crew).bench_mut().leave() {
-            // The last worker is gone: nothing can wait here any more.
+        let is_last = self.crew_mut(crew).bench_mut().leave();
+        if is_last {
+            // Nothing can wait or run here any more.
             let crew = self.crews[crew].as_mut().expect("its worker names it");
             self.ledger.waiting_limit_bytes -= crew.give_back_waiting_limit();
+            for (_, lane) in crew.lanes() {
+                self.accounts.waive(lane.account);
+            }
             self.effects.told.extend(crew.take_drainers().map(|waiter| (waiter, Verdict::Go)));
+        }
+        self.share_out();
+        if is_last {
             self.settle();
         }
         true
@@ -325,7 +341,7 @@ impl<J, W> Admission<J, W> {
     pub(crate) fn close(&mut self, crew: usize) {
         let effects = &mut self.effects;
         let crew = self.crews[crew].as_mut().expect("its executor names it");
-        crew.close(|job, submitter| {
+        crew.close(&mut self.accounts, |job, submitter| {
             effects.returned.push(job);
             effects.told.extend(submitter.map(|waiter| (waiter, Verdict::Closed)));
         });
@@ -334,7 +350,8 @@ impl<J, W> Admission<J, W> {
 
     /// Ends every job that still waits in the queues.
     pub(crate) fn abort_waiting(&mut self, crew: usize) -> usize {
-        let jobs = self.crew_mut(crew).abort_waiting();
+        let (its_crew, accounts) = self.crew_and_accounts(crew);
+        let jobs = its_crew.abort_waiting(accounts);
         let count = jobs.len();
         self.effects.gone.extend(jobs.into_iter().map(|(lane, job, input_bytes)| Gone {
             job,
@@ -361,77 +378,17 @@ impl<J, W> Admission<J, W> {
     pub(crate) fn resize(&mut self, capacity_bytes: u64, reserve_bytes: u64) {
         self.ledger.capacity_bytes = capacity_bytes;
         self.ledger.reserve_bytes = reserve_bytes;
+        self.share_out();
         self.evict_what_never_fits();
         self.settle();
     }
 
-    // The rule.
-
-    /// Admits, oldest first, everybody who may go now.
-    fn settle(&mut self) {
-        self.settle_for(None);
+    pub(crate) fn set_overtaking(&mut self, overtaking: Overtaking) {
+        self.overtaking = overtaking;
+        self.settle();
     }
 
-    /// The same, and hands the first job of the taker's crew straight to the taker, a free
-    /// worker.
-    fn settle_for(&mut self, mut taker: Option<usize>) -> Option<Grant<J>> {
-        let mut taken = None;
-        while let Some(claim) = self.oldest_claim() {
-            match claim {
-                Claim::Acquirer { bytes } if self.ledger.fits(bytes) => {
-                    self.ledger.hold(bytes);
-                    let waiter = self.permits.grant_first();
-                    self.effects.told.extend(waiter.map(|waiter| (waiter, Verdict::Go)));
-                }
-                Claim::Head { at, bytes } if self.ledger.fits(bytes) => {
-                    self.ledger.hold(bytes);
-                    let crew = self.crews[at.crew].as_mut().expect("it has a claim");
-                    let (grant, submitter) = crew.admit_head(at.lane);
-                    if taker == Some(at.crew) {
-                        taker = None;
-                        taken = Some(crew.bench_mut().give(grant));
-                    } else {
-                        crew.bench_mut().make_ready(grant);
-                    }
-                    if let Some(submitter) = submitter {
-                        self.effects.told.push((submitter, Verdict::Go));
-                    }
-                    if crew.has_outside(at.lane) {
-                        self.let_in(at);
-                    }
-                }
-                // Strict order (I2). The oldest does not fit, and whoever is behind it waits,
-                // even where there is room: a stream of small jobs would otherwise keep the
-                // big one out for ever, since some of them always hold the bytes it needs.
-                Claim::Acquirer { .. } | Claim::Head { .. } => break,
-            }
-        }
-        for crew in self.crews.iter_mut().flatten() {
-            crew.rouse(&mut self.effects.told);
-        }
-        taken
-    }
-
-    /// The oldest of the first in all lines. A lane whose crew has no free worker makes no
-    /// claim: it waits for a worker, and must not keep bytes from those who have one.
-    #[inline]
-    fn oldest_claim(&mut self) -> Option<Claim> {
-        let mut oldest = None;
-        if let Some((seq, bytes)) = self.permits.first() {
-            oldest = Some((seq, Claim::Acquirer { bytes }));
-        }
-        for (id, crew) in self.crews.iter_mut().enumerate() {
-            let Some(crew) = crew else { continue };
-            if !crew.has_free_worker() {
-                continue;
-            }
-            let Some((seq, lane, bytes)) = crew.oldest_head() else { continue };
-            if oldest.is_none_or(|(other, _)| seq < other) {
-                oldest = Some((seq, Claim::Head { at: LaneId { crew: id, lane }, bytes }));
-            }
-        }
-        oldest.map(|(_, claim)| claim)
-    }
+    // Places.
 
     /// A place in a lane's line became free: those outside move up.
     fn let_in(&mut self, at: LaneId) {
@@ -443,19 +400,23 @@ impl<J, W> Admission<J, W> {
     /// The same in several lanes at once: the oldest of all those outside move up first.
     fn let_in_everywhere(&mut self, crew: usize) {
         self.crew_mut(crew).note_who_is_crowded();
-        for lane in 0..self.crew(crew).lane_count() {
+        for lane in self.crew(crew).keys() {
             self.let_in(LaneId { crew, lane });
         }
     }
 
-    /// A wait that cannot end is a hang (I9), so a need above the admissible bytes ends here.
+    /// A wait that cannot end is a hang (I9), so a need above what can ever be had ends here.
     fn evict_what_never_fits(&mut self) {
-        let admissible_bytes = self.ledger.admissible_bytes();
-        let evicted = self.permits.evict(admissible_bytes);
+        let (admissible_bytes, guaranteed_bytes) =
+            (self.ledger.admissible_bytes(), self.accounts.guaranteed_bytes());
+        let largest_bytes = self.largest_bytes(&Terms::PLAIN);
+        let evicted = self.permits.evict(largest_bytes, &mut self.accounts);
         self.effects.told.extend(evicted.map(|waiter| (waiter, Verdict::NeverFits)));
         for id in 0..self.crews.len() {
             let Some(crew) = self.crews[id].as_mut() else { continue };
-            crew.evict(id, admissible_bytes, &mut self.effects);
+            let largest_bytes =
+                |terms: &Terms| terms.largest_bytes(admissible_bytes, guaranteed_bytes);
+            crew.evict(id, largest_bytes, &mut self.effects, &mut self.accounts);
             self.let_in_everywhere(id);
         }
     }

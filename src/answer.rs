@@ -42,3 +42,20 @@ pub(crate) enum Request {
     Waiting { seq: u64 },
     NeverFits { admissible_bytes: u64 },
 }
+
+/// Why a lane cannot be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Misfit {
+    Closed,
+    /// There is one with its name.
+    Twice,
+    /// It is guaranteed more bytes than are not guaranteed to others.
+    Bytes {
+        available_bytes: u64,
+    },
+    /// No worker would be left over.
+    Workers {
+        guaranteed: usize,
+        workers: usize,
+    },
+}

@@ -10,14 +10,16 @@ use crate::effects::Verdict;
 use crate::error::{AcquireError, BuildError};
 use crate::gate::Gate;
 use crate::ledger::Ledger;
+use crate::overtaking::Overtaking;
 use crate::shared;
 use crate::waiter::Waiter;
 
 /// A number of bytes, some of them in reserve, that jobs and permits hold parts of.
 ///
 /// Executors built with clones of one budget share it, and so does any other code that
-/// [acquires](Budget::acquire) permits from it: all are served in the order in which they
-/// asked. What never fits is refused at once.
+/// [acquires](Budget::acquire) permits from it: its lanes, and those who acquire together as if
+/// they were one more lane, get the bytes in proportion to their
+/// [shares](crate::LaneOptions::share). What never fits is refused at once.
 ///
 /// A budget counts what is declared. It does not measure, and it is no bound on resident
 /// memory: leave room for what nobody declares (the allocator's own, stacks, caches, the rest
@@ -107,6 +109,12 @@ impl Budget {
     /// ```
     pub fn resize(&self, capacity_bytes: u64, reserve_bytes: u64) {
         self.gate.change(|state| state.resize(capacity_bytes, reserve_bytes));
+    }
+
+    /// Sets whether, and how far, jobs and acquirers on this budget may pass one that does not fit.
+    /// [`Overtaking::NONE`] unless set.
+    pub fn set_overtaking(&self, overtaking: Overtaking) {
+        self.gate.change(|state| state.set_overtaking(overtaking));
     }
 
     /// Waits for `bytes`, behind everybody who asked before, and holds them.

@@ -10,62 +10,20 @@ use crate::budget::Budget;
 use crate::crew::Crew;
 use crate::error::BuildError;
 use crate::executor::Executor;
+use crate::options::LaneOptions;
 use crate::plan::{Plan, WorkersPlan};
 use crate::policy::CpuPolicy;
+use crate::queue::LanePlan;
 use crate::shared::Shared;
 use crate::sync::{self, JoinHandle};
 use crate::worker;
 
 const DEFAULT_LANE: &str = "default";
-const DEFAULT_CAPACITY: usize = 1024;
 /// As many as the smallest pools that people use: what is beyond is for machines with idle
 /// processors.
 const NORMAL_WORKERS: usize = 4;
 /// Each thread takes two memory mappings, and Linux allows a process 65,530.
 const MOST_WORKERS: usize = 16_384;
-
-/// What a lane is to be like: its name and its limits.
-///
-/// # Examples
-///
-/// ```
-/// use admit::{LaneOptions, MIB};
-///
-/// let lane = LaneOptions::new("logins").capacity(64).input_bytes(MIB);
-/// assert_eq!(lane.name(), "logins");
-/// ```
-#[derive(Clone, Debug)]
-#[must_use]
-pub struct LaneOptions {
-    name: String,
-    capacity: usize,
-    input_bytes: Option<u64>,
-}
-
-impl LaneOptions {
-    /// A lane for at most 1024 waiting jobs, with as many bytes of input as the executor
-    /// allows in all.
-    pub fn new(name: impl Into<String>) -> Self {
-        LaneOptions { name: name.into(), capacity: DEFAULT_CAPACITY, input_bytes: None }
-    }
-
-    /// The lane's name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// How many jobs may wait in the lane. 0: none, each is handed to a worker directly.
-    pub fn capacity(mut self, jobs: usize) -> Self {
-        self.capacity = jobs;
-        self
-    }
-
-    /// How many bytes of input the waiting jobs may hold together.
-    pub fn input_bytes(mut self, bytes: u64) -> Self {
-        self.input_bytes = Some(bytes);
-        self
-    }
-}
 
 /// What an executor is to be like. [`Executor::builder`] makes one.
 ///
@@ -213,14 +171,14 @@ impl Builder {
     /// How many jobs may wait in the default lane; 1024 unless set. 0: none, each is handed to
     /// a worker directly.
     pub fn capacity(mut self, jobs: usize) -> Self {
-        self.default_lane.capacity = jobs;
+        self.default_lane = self.default_lane.capacity(jobs);
         self
     }
 
     /// How many bytes of input the jobs that wait in the default lane may hold together. As
     /// many as the executor allows in all, unless set.
     pub fn input_bytes(mut self, bytes: u64) -> Self {
-        self.default_lane.input_bytes = Some(bytes);
+        self.default_lane = self.default_lane.input_bytes(bytes);
         self
     }
 
@@ -306,13 +264,21 @@ impl Builder {
                 source: std::io::ErrorKind::OutOfMemory.into(),
             });
         }
-        let crew = Crew::new(self.waiting_bytes, self.plan_lanes()?);
+        let lanes = self.plan_lanes(workers.decided)?;
+        let guaranteed = lanes.iter().map(|lane| lane.terms.guaranteed_bytes);
+        let guaranteed_bytes = guaranteed.fold(0, u64::saturating_add);
+        let crew = Crew::new(self.waiting_bytes);
         let budget = self.find_budget()?;
         let gate = Arc::clone(budget.gate());
-        let crew = gate.change(|state| state.attach(crew)).map_err(|available_bytes| {
-            BuildError::WaitingAboveBudget {
-                waiting_limit_bytes: self.waiting_bytes,
-                available_bytes,
+        let crew = gate.change(|state| state.attach(crew, lanes)).map_err(|available_bytes| {
+            let waiting_limit_bytes = self.waiting_bytes;
+            match guaranteed_bytes {
+                0 => BuildError::WaitingAboveBudget { waiting_limit_bytes, available_bytes },
+                _ => BuildError::GuaranteesAboveBudget {
+                    waiting_limit_bytes,
+                    guaranteed_bytes,
+                    available_bytes,
+                },
             }
         })?;
         let mut plan = Plan::new(workers, &budget, self.bounds_allocator);
@@ -328,24 +294,24 @@ impl Builder {
         Ok(executor)
     }
 
-    fn plan_lanes(&self) -> Result<Vec<(Arc<str>, usize, u64)>, BuildError> {
+    fn all_lanes(&self) -> impl Iterator<Item = &LaneOptions> {
+        std::iter::once(&self.default_lane).chain(&self.lanes)
+    }
+
+    fn guaranteed_workers(&self) -> usize {
+        self.all_lanes().fold(0, |sum: usize, lane| sum.saturating_add(lane.guaranteed()))
+    }
+
+    fn plan_lanes(&self, workers: usize) -> Result<Vec<LanePlan>, BuildError> {
         let mut names = HashSet::new();
-        let mut plan = Vec::new();
-        for lane in std::iter::once(&self.default_lane).chain(&self.lanes) {
-            if !names.insert(lane.name.as_str()) {
-                return Err(BuildError::LaneTwice { lane: lane.name.clone() });
-            }
-            let bytes = lane.input_bytes.unwrap_or(self.waiting_bytes);
-            if bytes > self.waiting_bytes {
-                return Err(BuildError::LaneAboveWaiting {
-                    lane: lane.name.clone(),
-                    lane_bytes: bytes,
-                    waiting_limit_bytes: self.waiting_bytes,
-                });
-            }
-            plan.push((Arc::from(lane.name.as_str()), lane.capacity, bytes));
+        if let Some(lane) = self.all_lanes().find(|lane| !names.insert(lane.name())) {
+            return Err(BuildError::LaneTwice { lane: lane.name().to_owned() });
         }
-        Ok(plan)
+        let guaranteed = self.guaranteed_workers();
+        if guaranteed >= workers {
+            return Err(BuildError::GuaranteedWorkers { guaranteed, workers });
+        }
+        self.all_lanes().map(|lane| lane.plan(self.waiting_bytes)).collect()
     }
 
     fn start(
@@ -354,6 +320,7 @@ impl Builder {
         mut plan: Plan,
     ) -> Result<(Vec<JoinHandle<()>>, Plan), BuildError> {
         let crew = shared.crew;
+        let guaranteed = self.guaranteed_workers();
         let asked = plan.workers.decided;
         let mut threads = Vec::new();
         for number in 0..asked {
@@ -365,7 +332,8 @@ impl Builder {
             let its_own = Arc::clone(shared);
             match sync::spawn(name, self.stack_bytes, move || worker::run(its_own, number, rank)) {
                 Ok(thread) => threads.push(thread),
-                Err(source) if threads.is_empty() || plan.workers.is_explicit() => {
+                // With no more workers than are guaranteed, jobs of other lanes would never run.
+                Err(source) if threads.len() <= guaranteed || plan.workers.is_explicit() => {
                     shared.gate.change(|state| {
                         state.close(crew);
                         // On behalf of the worker that was counted and never came.

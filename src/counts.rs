@@ -24,6 +24,8 @@ pub struct Counts {
     pub refused_closed: u64,
     /// Submissions refused because one of the executor's own workers would have had to wait.
     pub refused_own_worker: u64,
+    /// Jobs that were admitted before one that came earlier and did not fit.
+    pub overtook: u64,
     /// The waits of all jobs that have run, from the call of `submit` to the start, in sum over
     /// the jobs. Known to within a tick of the system's timer for each.
     pub waited: Duration,
@@ -40,6 +42,7 @@ impl Counts {
         self.refused_never_fits += other.refused_never_fits;
         self.refused_closed += other.refused_closed;
         self.refused_own_worker += other.refused_own_worker;
+        self.overtook += other.overtook;
         self.waited += other.waited;
     }
 }

@@ -1,26 +1,39 @@
 //! The workers and the lanes of one executor, as the state machine sees them.
 
-use std::cmp::Reverse;
-use std::collections::binary_heap::PeekMut;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use slab::Slab;
+
+use crate::accounts::{Accounts, Terms, Turn};
 use crate::answer::LaneId;
 use crate::bench::{Bench, Done, Ended, Grant};
+use crate::counts::Counts;
 use crate::effects::{Effects, Fate, Gone, Place, Verdict};
 use crate::error::Limit;
 use crate::intake::{CrewIntake, LaneIntake};
 use crate::line::Line;
 use crate::queue::{Entry, Queue};
-use crate::sys::clock::Moment;
+
+mod lanes;
+mod turns;
+#[cfg(test)]
+pub(crate) use turns::WINDOW;
 
 #[derive(Debug)]
 pub(crate) struct Crew<J, W> {
-    lanes: Vec<Queue<J, W>>,
-    /// The lanes that have a waiting job, by the age of their head. An entry may be older than
-    /// the head it stands for, never younger; it is corrected when it comes to the top. So a
-    /// job costs O(log lanes). Not used where there is one lane.
-    heads: BinaryHeap<Reverse<(u64, usize)>>,
+    /// The first is the default lane, and there always.
+    lanes: Slab<Queue<J, W>>,
+    names: HashMap<Arc<str>, usize>,
+    /// Of lanes that are gone.
+    past: Counts,
+    /// The lanes whose head has a turn, in order. So a job costs O(log lanes), and a lane without
+    /// jobs nothing. Not used where there is one lane.
+    turns: BTreeSet<(Turn, usize)>,
+    /// The lanes that have a guarantee, of bytes or workers.
+    guaranteed: Vec<usize>,
+    /// What they do not hold of the guaranteed workers, in sum.
+    promised_workers: usize,
     /// Lanes whose first job outside has room in the lane, but not in the executor's limit of
     /// waiting bytes, by age: that limit too is given out in order. Entries of jobs that have
     /// left are dropped when they come to the front.
@@ -38,11 +51,14 @@ pub(crate) struct Crew<J, W> {
 }
 
 impl<J, W> Crew<J, W> {
-    pub(crate) fn new(waiting_limit_bytes: u64, lanes: Vec<(Arc<str>, usize, u64)>) -> Self {
-        let lanes = lanes.into_iter().map(|(name, jobs, bytes)| Queue::new(name, jobs, bytes));
+    pub(crate) fn new(waiting_limit_bytes: u64) -> Self {
         Crew {
-            lanes: lanes.collect(),
-            heads: BinaryHeap::new(),
+            lanes: Slab::new(),
+            names: HashMap::new(),
+            past: Counts::default(),
+            turns: BTreeSet::new(),
+            guaranteed: Vec::new(),
+            promised_workers: 0,
             crowded: BTreeSet::new(),
             waiting_jobs: 0,
             waiting_bytes: 0,
@@ -63,8 +79,8 @@ impl<J, W> Crew<J, W> {
         &mut self.lanes[lane]
     }
 
-    pub(crate) fn lanes(&self) -> &[Queue<J, W>] {
-        &self.lanes
+    pub(crate) fn lanes(&self) -> impl Iterator<Item = (usize, &Queue<J, W>)> {
+        self.lanes.iter()
     }
 
     pub(crate) fn lane_count(&self) -> usize {
@@ -119,38 +135,40 @@ impl<J, W> Crew<J, W> {
         // without the intake being asked, and before new ones.
         intake.room_bytes =
             if self.outside_jobs > 0 { 0 } else { self.waiting_limit_bytes - self.waiting_bytes };
-        if intake.lanes.len() != self.lanes.len() {
-            intake.lanes.resize_with(self.lanes.len(), LaneIntake::new);
-        }
     }
 
-    pub(crate) fn give_lane_credit(&self, lane: usize, intake: &mut LaneIntake<J, W>) {
-        let queue = &self.lanes[lane];
+    pub(crate) fn give_lane_credit(
+        &self,
+        lane: usize,
+        intake: &mut CrewIntake<J, W>,
+        accounts: &Accounts,
+    ) {
+        if intake.lanes.len() <= lane {
+            intake.lanes.resize_with(lane + 1, LaneIntake::new);
+        }
+        let Some(queue) = self.lanes.get(lane) else { return };
+        let intake = &mut intake.lanes[lane];
         let has_room = queue.outside.is_empty();
         intake.room_jobs = if has_room { queue.limit_jobs - queue.inside.len() } else { 0 };
         intake.room_bytes = queue.limit_input_bytes - queue.inside_bytes;
+        intake.terms = accounts.get(queue.account).terms;
     }
 
     /// The jobs that a lane took in on credit are in its line.
-    pub(crate) fn receive(&mut self, lane: usize, intake: &mut LaneIntake<J, W>) {
+    pub(crate) fn receive(
+        &mut self,
+        lane: usize,
+        intake: &mut LaneIntake<J, W>,
+        accounts: &mut Accounts,
+    ) {
         let queue = &mut self.lanes[lane];
         debug_assert!(queue.outside.is_empty(), "credit is never above the room");
         let input_bytes = std::mem::take(&mut intake.line_bytes);
         queue.inside_bytes += input_bytes;
         self.waiting_bytes += input_bytes;
         self.waiting_jobs += intake.line.len();
-        if let Some((seq, _)) = intake.line.front() {
-            self.list_head(lane, seq);
-        }
         self.lanes[lane].inside.append(&mut intake.line);
-    }
-
-    /// Lists a lane among those that have a head, its first job being `seq` or older.
-    fn list_head(&mut self, lane: usize, seq: u64) {
-        if !self.lanes[lane].listed && self.lanes.len() > 1 {
-            self.lanes[lane].listed = true;
-            self.heads.push(Reverse((seq, lane)));
-        }
+        self.note_head(lane, accounts);
     }
 
     // A job's way through its lane.
@@ -159,16 +177,13 @@ impl<J, W> Crew<J, W> {
         &mut self,
         lane: usize,
         seq: u64,
-        input_bytes: u64,
-        bytes: u64,
-        since: Moment,
-        job: J,
+        entry: Entry<J, W>,
+        accounts: &mut Accounts,
     ) {
         let queue = &self.lanes[lane];
         let has_place = queue.outside.is_empty()
-            && queue.has_room(input_bytes)
-            && self.has_waiting_room(input_bytes, (seq, lane));
-        let entry = Entry { job, input_bytes, bytes, since, submitter: None };
+            && queue.has_room(entry.input_bytes)
+            && self.has_waiting_room(entry.input_bytes, (seq, lane));
         if has_place {
             self.put_inside(lane, seq, entry);
         } else {
@@ -176,74 +191,79 @@ impl<J, W> Crew<J, W> {
             self.outside_jobs += 1;
             self.note_if_crowded(lane);
         }
-        self.list_head(lane, seq);
+        self.note_head(lane, accounts);
     }
 
-    /// The oldest waiting job of all lanes: its number, its lane and its bytes.
+    /// Takes a job out of its lane to run. Comes with the submitter that may still wait for it.
     #[inline]
-    pub(crate) fn oldest_head(&mut self) -> Option<(u64, usize, u64)> {
-        if let [lane] = &self.lanes[..] {
-            return lane.head().map(|(seq, entry)| (seq, 0, entry.bytes));
-        }
-        loop {
-            let mut top = self.heads.peek_mut()?;
-            let Reverse((seq, lane)) = *top;
-            match self.lanes[lane].head() {
-                Some((head, entry)) if head == seq => return Some((seq, lane, entry.bytes)),
-                Some((head, _)) => *top = Reverse((head, lane)),
-                None => {
-                    PeekMut::pop(top);
-                    self.lanes[lane].listed = false;
-                }
-            }
-        }
-    }
-
-    /// Takes a lane's head out to run. Comes with the submitter that may still wait for it.
-    #[inline]
-    pub(crate) fn admit_head(&mut self, lane: usize) -> (Grant<J>, Option<W>) {
+    pub(crate) fn admit(
+        &mut self,
+        lane: usize,
+        seq: u64,
+        accounts: &mut Accounts,
+    ) -> (Grant<J>, Option<W>) {
         let queue = &mut self.lanes[lane];
-        let (seq, entry) = match queue.inside.pop() {
-            Some((seq, entry)) => {
+        let entry = match queue.inside.remove(seq) {
+            Some(entry) => {
                 queue.inside_bytes -= entry.input_bytes;
                 self.waiting_jobs -= 1;
                 self.waiting_bytes -= entry.input_bytes;
-                (seq, entry)
+                entry
             }
             None => {
                 self.outside_jobs -= 1;
-                queue.outside.pop().expect("the lane has a head")
+                queue.outside.remove(seq).expect("it waits in the lane")
             }
         };
-        queue.running_jobs += 1;
-        queue.running_bytes += entry.bytes;
+        queue.forget_passes(seq);
         let Entry { job, bytes, since, submitter, .. } = entry;
+        self.change_account(lane, accounts, |account| {
+            account.running_jobs += 1;
+            account.held_bytes += bytes;
+        });
+        self.note_head(lane, accounts);
         (Grant { job, lane, seq, bytes, since }, submitter)
     }
 
     /// Takes back a job that was admitted and not fetched. It holds its bytes until
     /// [`end_unstarted`](Crew::end_unstarted), and counts as waiting until it has
     /// [`ended`](Crew::ended).
-    pub(crate) fn leave_ready(&mut self, seq: u64) -> Option<(J, u64)> {
+    pub(crate) fn leave_ready(&mut self, seq: u64, accounts: &mut Accounts) -> Option<(J, u64)> {
         let grant = self.bench.take_back(seq)?;
         self.waiting_jobs += 1;
-        self.lanes[grant.lane].running_jobs -= 1;
+        self.lanes[grant.lane].leaving += 1;
+        self.change_account(grant.lane, accounts, |account| account.running_jobs -= 1);
+        self.note_head(grant.lane, accounts);
         Some((grant.job, grant.bytes))
     }
 
-    pub(crate) fn end_unstarted(&mut self, lane: usize, bytes: u64) {
-        self.lanes[lane].running_bytes -= bytes;
+    pub(crate) fn end_unstarted(&mut self, lane: usize, bytes: u64, accounts: &mut Accounts) {
+        self.lanes[lane].leaving -= 1;
+        self.change_account(lane, accounts, |account| account.held_bytes -= bytes);
+        self.note_head(lane, accounts);
     }
 
     /// Takes a job out of the queue. Its bytes stay until [`left`](Crew::left), and it counts as
     /// waiting until it has [`ended`](Crew::ended).
-    pub(crate) fn leave_queue(&mut self, lane: usize, seq: u64) -> Option<(J, u64)> {
-        let entry = self.lanes[lane].inside.remove(seq)?;
+    pub(crate) fn leave_queue(
+        &mut self,
+        lane: usize,
+        seq: u64,
+        accounts: &mut Accounts,
+    ) -> Option<(J, u64)> {
+        // Where the lane is gone, so is the job. The place may be another lane's by now, but the
+        // number is nobody else's.
+        let queue = self.lanes.get_mut(lane)?;
+        let entry = queue.inside.remove(seq)?;
+        queue.forget_passes(seq);
+        queue.leaving += 1;
+        self.note_head(lane, accounts);
         Some((entry.job, entry.input_bytes))
     }
 
     pub(crate) fn left(&mut self, lane: usize, input_bytes: u64) {
         self.lanes[lane].inside_bytes -= input_bytes;
+        self.lanes[lane].leaving -= 1;
         self.waiting_bytes -= input_bytes;
     }
 
@@ -252,9 +272,16 @@ impl<J, W> Crew<J, W> {
         self.waiting_jobs -= 1;
     }
 
-    pub(crate) fn leave_outside(&mut self, lane: usize, seq: u64) -> Option<J> {
+    pub(crate) fn leave_outside(
+        &mut self,
+        lane: usize,
+        seq: u64,
+        accounts: &mut Accounts,
+    ) -> Option<J> {
         let entry = self.lanes[lane].outside.remove(seq)?;
+        self.lanes[lane].forget_passes(seq);
         self.outside_jobs -= 1;
+        self.note_head(lane, accounts);
         Some(entry.job)
     }
 
@@ -302,7 +329,7 @@ impl<J, W> Crew<J, W> {
 
     /// Notes the age of all who may have got room in their lanes, before any of them is let in.
     pub(crate) fn note_who_is_crowded(&mut self) {
-        for lane in 0..self.lanes.len() {
+        for lane in self.keys() {
             self.note_if_crowded(lane);
         }
     }
@@ -323,7 +350,8 @@ impl<J, W> Crew<J, W> {
 
     fn first_crowded(&mut self) -> Option<(u64, usize)> {
         while let Some(&(seq, lane)) = self.crowded.first() {
-            if self.lanes[lane].outside.front().is_some_and(|(first, _)| first == seq) {
+            let front = self.lanes.get(lane).and_then(|lane| lane.outside.front());
+            if front.is_some_and(|(first, _)| first == seq) {
                 return Some((seq, lane));
             }
             self.crowded.pop_first();
@@ -333,7 +361,7 @@ impl<J, W> Crew<J, W> {
 
     /// Which limit keeps a job outside; `None` if it is not there.
     pub(crate) fn limit_met_by(&mut self, lane: usize, seq: u64) -> Option<Limit> {
-        self.lanes[lane].outside.get_mut(seq)?;
+        self.lanes.get_mut(lane)?.outside.get_mut(seq)?;
         self.limit_met_outside(lane)
     }
 
@@ -359,11 +387,16 @@ impl<J, W> Crew<J, W> {
         &mut self.bench
     }
 
-    pub(crate) fn finish(&mut self, done: Done) {
+    pub(crate) fn finish(&mut self, done: Done, accounts: &mut Accounts) {
         self.bench.become_free();
+        self.change_account(done.lane, accounts, |account| {
+            account.running_jobs -= 1;
+            account.held_bytes -= done.bytes;
+        });
+        if self.lanes[done.lane].turn.is_none() {
+            self.note_head(done.lane, accounts);
+        }
         let queue = &mut self.lanes[done.lane];
-        queue.running_jobs -= 1;
-        queue.running_bytes -= done.bytes;
         match done.ended {
             Ended::Completed => queue.counts.completed += 1,
             Ended::Panicked => queue.counts.panicked += 1,
@@ -372,6 +405,7 @@ impl<J, W> Crew<J, W> {
         if done.ended != Ended::Cancelled {
             queue.counts.waited += done.waited;
         }
+        self.retire(done.lane, accounts);
     }
 
     /// Wakes one worker for work, or all of them for the end.
@@ -386,36 +420,47 @@ impl<J, W> Crew<J, W> {
 
     // Ending.
 
-    pub(crate) fn close(&mut self, mut refuse: impl FnMut(J, Option<W>)) {
+    pub(crate) fn close(&mut self, accounts: &mut Accounts, mut refuse: impl FnMut(J, Option<W>)) {
         self.closed = true;
         self.crowded.clear();
         self.outside_jobs = 0;
-        for queue in &mut self.lanes {
+        for (_, queue) in &mut self.lanes {
             while let Some((_, entry)) = queue.outside.pop() {
                 queue.counts.refused_closed += 1;
                 refuse(entry.job, entry.submitter);
             }
         }
+        self.note_heads(accounts);
     }
 
     /// Takes every job out of the queues, as [`leave_queue`](Crew::leave_queue) does.
-    pub(crate) fn abort_waiting(&mut self) -> Vec<(usize, J, u64)> {
+    pub(crate) fn abort_waiting(&mut self, accounts: &mut Accounts) -> Vec<(usize, J, u64)> {
         let mut jobs = Vec::with_capacity(self.waiting_jobs);
-        for (lane, queue) in self.lanes.iter_mut().enumerate() {
+        for (lane, queue) in &mut self.lanes {
             while let Some((_, entry)) = queue.inside.pop() {
                 queue.counts.aborted += 1;
+                queue.leaving += 1;
                 jobs.push((lane, entry.job, entry.input_bytes));
             }
         }
+        self.note_heads(accounts);
         jobs
     }
 
     /// Ends every waiting job that needs more than can ever be admitted: those in the queues as
     /// [`leave_queue`](Crew::leave_queue) does, those outside through their submitters.
-    pub(crate) fn evict(&mut self, id: usize, admissible_bytes: u64, effects: &mut Effects<J, W>) {
-        for (lane, queue) in self.lanes.iter_mut().enumerate() {
+    pub(crate) fn evict(
+        &mut self,
+        id: usize,
+        largest_bytes: impl Fn(&Terms) -> u64,
+        effects: &mut Effects<J, W>,
+        accounts: &mut Accounts,
+    ) {
+        for (lane, queue) in &mut self.lanes {
+            let admissible_bytes = largest_bytes(&accounts.get(queue.account).terms);
             for entry in queue.inside.remove_where(|entry| entry.bytes > admissible_bytes) {
                 queue.counts.evicted += 1;
+                queue.leaving += 1;
                 let fate = Fate::NeverFits { needed_bytes: entry.bytes, admissible_bytes };
                 let at = LaneId { crew: id, lane };
                 let place = Place::Waiting { at, input_bytes: entry.input_bytes };
@@ -429,6 +474,7 @@ impl<J, W> Crew<J, W> {
                 effects.told.extend(told);
             }
         }
+        self.note_heads(accounts);
     }
 
     pub(crate) fn give_back_waiting_limit(&mut self) -> u64 {

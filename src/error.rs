@@ -302,6 +302,62 @@ pub enum BuildError {
         /// The executor's limit.
         waiting_limit_bytes: u64,
     },
+    /// The bytes that are guaranteed to lanes, with the limit of waiting bytes, are more than the
+    /// budget has left.
+    #[error("{} guaranteed to lanes and {} for waiting input are more than the {} \
+        that the budget has left",
+        Bytes(*.guaranteed_bytes), Bytes(*.waiting_limit_bytes), Bytes(*.available_bytes))]
+    GuaranteesAboveBudget {
+        /// The bytes that are guaranteed, over all lanes.
+        guaranteed_bytes: u64,
+        /// The limit of waiting bytes.
+        waiting_limit_bytes: u64,
+        /// Capacity less reserve, less what is set aside for other executors on the same budget,
+        /// less what jobs and permits hold.
+        available_bytes: u64,
+    },
+    /// The workers that are guaranteed to lanes leave none for the other jobs.
+    #[error("{guaranteed} workers are guaranteed to lanes, and there are {workers} in all")]
+    GuaranteedWorkers {
+        /// The workers that are guaranteed, over all lanes.
+        guaranteed: usize,
+        /// The workers that there are to be, or could be started.
+        workers: usize,
+    },
+    /// A lane's share is not among those that are possible.
+    #[error("lane {lane:?} has a share of {share}, and must have 1 to {most}")]
+    LaneShare {
+        /// The lane.
+        lane: String,
+        /// The share that was asked for.
+        share: u32,
+        /// The largest.
+        most: u32,
+    },
+    /// A lane is guaranteed more bytes than it may have.
+    #[error("lane {lane:?} is guaranteed {}, and may have {} at most",
+        Bytes(*.guaranteed_bytes), Bytes(*.most_bytes))]
+    LaneBytes {
+        /// The lane.
+        lane: String,
+        /// What is guaranteed.
+        guaranteed_bytes: u64,
+        /// Its ceiling.
+        most_bytes: u64,
+    },
+    /// A lane is guaranteed more workers than it may have, or may have none.
+    #[error("lane {lane:?} is guaranteed {guaranteed} workers, and may have {most} at most")]
+    LaneWorkers {
+        /// The lane.
+        lane: String,
+        /// What is guaranteed.
+        guaranteed: usize,
+        /// Its ceiling.
+        most: usize,
+    },
+    /// The executor that a lane was to be added to is closed.
+    #[error("executor is closed")]
+    Closed,
     /// Two lanes have the same name.
     #[error("there are two lanes with the name {lane:?}")]
     LaneTwice {

@@ -8,10 +8,11 @@ use crate::budget::Budget;
 use crate::builder::Builder;
 use crate::cost::Cost;
 use crate::detect::Follow;
-use crate::error::{DetectError, DrainError, Refused, SubmitError};
+use crate::error::{BuildError, DetectError, DrainError, Refused, SubmitError};
 use crate::handle::Handle;
 use crate::lane::Lane;
 use crate::map::Map;
+use crate::options::LaneOptions;
 use crate::plan::Plan;
 use crate::scope::{self, Scope};
 use crate::shared::Shared;
@@ -78,7 +79,7 @@ impl Executor {
         budget: Budget,
     ) -> Self {
         Executor {
-            default_lane: Lane::new(shared, 0),
+            default_lane: Lane::of(&shared, 0, false),
             plan,
             budget,
             follow: None,
@@ -141,11 +142,44 @@ impl Executor {
     /// ```
     pub fn lane(&self, name: &str) -> Option<Lane> {
         let crew = self.shared().crew;
-        let lane = self
-            .shared()
-            .gate
-            .look(|state| state.crew(crew).lanes().iter().position(|lane| *lane.name == *name))?;
-        Some(Lane::new(Arc::clone(self.shared()), lane))
+        let found = self.shared().gate.change(|state| state.find_lane(crew, name));
+        let (lane, is_held) = found?;
+        Some(Lane::of(self.shared(), lane, is_held))
+    }
+
+    /// Adds a lane, which goes when the last clone of it is dropped and its last job has ended. It
+    /// costs nothing while it has no jobs, so that each tenant, or each client, can have its own.
+    /// As long as it is there, [`lane`](Executor::lane) finds it.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::Closed`], [`BuildError::LaneTwice`] if there is one with its name, and others
+    /// as when it is built with the executor. Jobs that can never be admitted beside what the lane
+    /// is guaranteed are ended, as by [`Budget::resize`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use admit::{Budget, Cost, Executor, LaneOptions, MIB};
+    ///
+    /// let budget = Budget::new(64 * MIB, 0)?;
+    /// let executor = Executor::builder().workers(2).budget(budget).build()?;
+    /// let tenant = executor.add_lane(LaneOptions::new("tenant 7").capacity(10))?;
+    /// assert_eq!(tenant.submit(Cost::new(MIB), || 7)?.join()?, 7);
+    /// drop(tenant);
+    /// assert!(executor.lane("tenant 7").is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn add_lane(&self, options: LaneOptions) -> Result<Lane, BuildError> {
+        let crew = self.shared().crew;
+        let added = self.shared().gate.change(|state| {
+            let plan = options.plan(state.crew(crew).waiting_limit_bytes())?;
+            state.add_lane(crew, plan).map_err(|misfit| options.unfit(misfit))
+        });
+        let lane = Lane::of(self.shared(), added?, true);
+        // Nobody knew it yet, so that it could have no credit.
+        self.shared().gate.change_lane(Some(lane.id()), |_| ());
+        Ok(lane)
     }
 
     /// Submits a job to the default lane: [`Lane::submit`].
@@ -407,7 +441,10 @@ impl Executor {
                 return Ok(());
             }
             Err(DrainError::Unfinished {
-                running_jobs: crew.lanes().iter().map(|lane| lane.running_jobs).sum(),
+                running_jobs: crew
+                    .lanes()
+                    .map(|(_, lane)| state.accounts().get(lane.account).running_jobs)
+                    .sum(),
                 waiting_jobs: crew.waiting_jobs(),
             })
         })

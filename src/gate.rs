@@ -79,7 +79,10 @@ impl Gate {
         lane: Option<LaneId>,
         change: impl FnOnce(&mut State) -> R,
     ) -> R {
+        // Not under the lock, which others wait for meanwhile.
+        let now = Moment::now();
         let mut state = self.state.0.lock();
+        state.set_time(now);
         let mut intake = self.intake.0.lock();
         state.receive(&mut intake);
         let result = change(&mut state);
@@ -94,7 +97,10 @@ impl Gate {
 
     /// Ends a worker's job, and gives it the next one if there is one for it.
     pub(crate) fn finish(&self, crew: usize, done: Done) -> Option<Grant<Arc<dyn Job>>> {
+        // Not under the lock, which others wait for meanwhile.
+        let now = Moment::now();
         let mut state = self.state.0.lock();
+        state.set_time(now);
         let mut grant = state.finish(crew, done);
         // Whoever waits in the state came before the arrivals, so a worker that was given a job
         // need not look at them.

@@ -9,6 +9,7 @@
 //! crew with an idle worker gets none, unless a worker is on its way to look: so nothing lies
 //! here while somebody sleeps who could run it.
 
+use crate::accounts::Terms;
 use crate::answer::{LaneId, Ticket};
 use crate::cost::Cost;
 use crate::line::Line;
@@ -23,6 +24,7 @@ pub(crate) struct LaneIntake<J, W> {
     pub(crate) line_bytes: u64,
     pub(crate) room_jobs: usize,
     pub(crate) room_bytes: u64,
+    pub(crate) terms: Terms,
 }
 
 /// The same for an executor, over all its lanes.
@@ -40,12 +42,20 @@ pub(crate) struct Intake<J, W> {
     /// The number of the next submission, of whatever kind.
     pub(crate) next_seq: u64,
     pub(crate) admissible_bytes: u64,
+    /// Those of them that are guaranteed to lanes.
+    pub(crate) guaranteed_bytes: u64,
     pub(crate) crews: Vec<CrewIntake<J, W>>,
 }
 
 impl<J, W> LaneIntake<J, W> {
     pub(crate) fn new() -> Self {
-        LaneIntake { line: Line::new(), line_bytes: 0, room_jobs: 0, room_bytes: 0 }
+        LaneIntake {
+            line: Line::new(),
+            line_bytes: 0,
+            room_jobs: 0,
+            room_bytes: 0,
+            terms: Terms::PLAIN,
+        }
     }
 }
 
@@ -57,7 +67,13 @@ impl<J, W> CrewIntake<J, W> {
 
 impl<J, W> Intake<J, W> {
     pub(crate) fn new() -> Self {
-        Intake { arrivals: Vec::new(), next_seq: 0, admissible_bytes: 0, crews: Vec::new() }
+        Intake {
+            arrivals: Vec::new(),
+            next_seq: 0,
+            admissible_bytes: 0,
+            guaranteed_bytes: 0,
+            crews: Vec::new(),
+        }
     }
 
     /// Takes the job in if there is room on credit.
@@ -70,13 +86,14 @@ impl<J, W> Intake<J, W> {
     ) -> Result<Ticket, J> {
         let crew = &mut self.crews[at.crew];
         let input_bytes = cost.input_bytes();
-        let Some(bytes) = cost.total_bytes().filter(|bytes| *bytes <= self.admissible_bytes) else {
-            return Err(job);
-        };
         if !crew.is_open || input_bytes > crew.room_bytes {
             return Err(job);
         }
-        let lane = &mut crew.lanes[at.lane];
+        let Some(lane) = crew.lanes.get_mut(at.lane) else { return Err(job) };
+        let largest_bytes = lane.terms.largest_bytes(self.admissible_bytes, self.guaranteed_bytes);
+        let Some(bytes) = cost.total_bytes().filter(|bytes| *bytes <= largest_bytes) else {
+            return Err(job);
+        };
         if lane.room_jobs == 0 || input_bytes > lane.room_bytes {
             return Err(job);
         }
@@ -101,12 +118,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::Intake;
+    use crate::accounts::Terms;
     use crate::admission::Admission;
     use crate::answer::{LaneId, Offer, Ticket};
     use crate::bench::{Done, Ended, Grant, Rank};
     use crate::cost::Cost;
     use crate::crew::Crew;
     use crate::effects::Verdict;
+    use crate::queue::LanePlan;
     use crate::sys::clock::Moment;
 
     const LANES: usize = 2;
@@ -161,7 +180,12 @@ mod tests {
 
     impl Machine {
         fn new() -> Self {
-            let lane = || (std::sync::Arc::from("lane"), LIMIT_JOBS, LIMIT_BYTES);
+            let lane = || LanePlan {
+                name: std::sync::Arc::from("lane"),
+                limit_jobs: LIMIT_JOBS,
+                limit_input_bytes: LIMIT_BYTES,
+                terms: Terms::PLAIN,
+            };
             let mut machine = Machine {
                 state: Admission::new(30, 0),
                 intake: Intake::new(),
@@ -170,7 +194,7 @@ mod tests {
                 expected: vec![VecDeque::new(); LANES],
             };
             machine.change(None, |state| {
-                state.attach(Crew::new(LIMIT_WAITING, vec![lane(), lane()])).expect("fits");
+                state.attach(Crew::new(LIMIT_WAITING), vec![lane(), lane()]).expect("fits");
                 for _ in 0..3 {
                     state.start_worker(0);
                     state.stay_awake(0);
@@ -288,7 +312,7 @@ mod tests {
             let (crew, intake) = (self.state.crew(0), &self.intake.crews[0]);
             let on_credit: u64 = intake.lanes.iter().map(|lane| lane.line_bytes).sum();
             assert!(crew.waiting_bytes() + on_credit <= LIMIT_WAITING);
-            for (lane, intake) in crew.lanes().iter().zip(&intake.lanes) {
+            for ((_, lane), intake) in crew.lanes().zip(&intake.lanes) {
                 assert!(lane.inside.len() + intake.line.len() <= LIMIT_JOBS);
                 assert!(lane.inside_bytes + intake.line_bytes <= LIMIT_BYTES);
             }

@@ -20,15 +20,17 @@ use crate::waiter::Waiter;
 ///
 /// A lane holds waiting jobs up to two limits, whichever is met first: their number, and the
 /// sum of their input bytes. A submission beyond that waits with its closure, in order. Jobs
-/// are admitted first in, first out; while the one at the head does not fit, none passes it.
+/// are admitted first in, first out; while the one at the head does not fit, none passes it,
+/// unless the budget [allows it](crate::Budget::set_overtaking).
 ///
 /// A lane of capacity 0 holds nothing: a submission waits until a worker takes the job. The
 /// same is done in any lane with a job whose input is larger than the lane's limit of input
 /// bytes: it is never queued, and handed to a worker straight from its submitter.
 ///
-/// Between the lanes of an executor, and between executors on one budget, the order is that of
-/// submission too: a head that does not fit holds up the others. Lanes have bounds of their own,
-/// not a priority. To keep bytes free for some of the work, give it a budget of its own.
+/// Between the lanes of an executor, and between executors on one budget, the head of the lane
+/// that has had least in proportion to its [share](crate::LaneOptions::share) goes first. While it
+/// does not fit it holds up the others, except that a lane can always have what it was
+/// [guaranteed](crate::LaneOptions::guaranteed_bytes).
 ///
 /// Lanes are cheap to clone. One that outlives its executor refuses everything as closed.
 ///
@@ -53,6 +55,22 @@ use crate::waiter::Waiter;
 pub struct Lane {
     shared: Arc<Shared>,
     lane: usize,
+    /// Of a lane that goes when nobody holds it.
+    _hold: Option<Arc<Hold>>,
+}
+
+/// Keeps a lane that was added to an executor.
+struct Hold {
+    shared: Arc<Shared>,
+    at: LaneId,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if !self.shared.was_forked() {
+            self.shared.gate.change(|state| state.let_lane_go(self.at));
+        }
+    }
 }
 
 /// How long a submission may wait for its place.
@@ -64,15 +82,18 @@ pub(crate) enum Patience {
 }
 
 impl Lane {
-    pub(crate) fn new(shared: Arc<Shared>, lane: usize) -> Self {
-        Lane { shared, lane }
+    /// `is_held`: the lane counts its holders, and the caller is one of them.
+    pub(crate) fn of(shared: &Arc<Shared>, lane: usize, is_held: bool) -> Self {
+        let at = LaneId { crew: shared.crew, lane };
+        let hold = is_held.then(|| Arc::new(Hold { shared: Arc::clone(shared), at }));
+        Lane { shared: Arc::clone(shared), lane, _hold: hold }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
 
-    fn id(&self) -> LaneId {
+    pub(crate) fn id(&self) -> LaneId {
         LaneId { crew: self.shared.crew, lane: self.lane }
     }
 

@@ -48,8 +48,9 @@
 //!
 //! # What is promised, and what is not
 //!
-//! Declared bytes of running jobs and permits never exceed the admissible bytes. Jobs start in the
-//! order of submission, over all lanes and executors of a budget. A submission that is refused
+//! Declared bytes of running jobs and permits never exceed the admissible bytes. Jobs of a lane start
+//! in the order of submission, and lanes that wait for the same bytes or workers get them in
+//! proportion to their shares. A submission that is refused
 //! comes back with its closure, every handle resolves, and jobs that wait cannot keep an executor
 //! from ending. (Jobs that run can: [`drain`](Executor::drain) and dropping wait for them, and
 //! [`drain_timeout`](Executor::drain_timeout) for as long as you say.)
@@ -71,6 +72,7 @@
 
 mod executor;
 mod builder;
+mod options;
 mod plan;
 mod policy;
 mod environment;
@@ -84,6 +86,7 @@ mod handle;
 mod context;
 mod budget;
 mod cost;
+mod overtaking;
 mod memory;
 mod cpu;
 mod fact;
@@ -106,6 +109,7 @@ mod queue;
 mod permits;
 mod line;
 mod ledger;
+mod accounts;
 mod job;
 mod waiter;
 mod sync;
@@ -118,7 +122,7 @@ mod interleavings;
 
 pub use allocator::Allocator;
 pub use budget::{Budget, Permit};
-pub use builder::{Builder, LaneOptions};
+pub use builder::Builder;
 pub use context::Context;
 pub use cost::{Cost, GIB, KIB, MIB};
 pub use counts::Counts;
@@ -136,6 +140,8 @@ pub use lane::Lane;
 pub use ledger::Ledger;
 pub use map::{Map, MapError};
 pub use memory::MemoryFacts;
+pub use options::LaneOptions;
+pub use overtaking::Overtaking;
 pub use plan::{MemoryPlan, Plan, WorkersPlan};
 pub use policy::{CpuPolicy, Rounding, WorkersSource};
 pub use reserve::Reserve;

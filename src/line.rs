@@ -68,12 +68,30 @@ impl<T> Line<T> {
         Some((seq, item.expect("the front place is never empty")))
     }
 
+    /// The items with their numbers, in order.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (u64, &T)> {
+        self.places.iter().filter_map(|(seq, item)| Some((*seq, item.as_ref()?)))
+    }
+
+    pub(crate) fn contains(&self, seq: u64) -> bool {
+        let at = self.places.binary_search_by_key(&seq, |(seq, _)| *seq);
+        at.is_ok_and(|at| self.places[at].1.is_some())
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.places.iter().filter_map(|(_, item)| item.as_ref())
     }
 
     /// Leaves the line from wherever it stands.
+    #[inline]
     pub(crate) fn remove(&mut self, seq: u64) -> Option<T> {
+        if self.places.front().is_some_and(|(first, _)| *first == seq) {
+            return self.pop().map(|(_, item)| item);
+        }
+        self.remove_within(seq)
+    }
+
+    fn remove_within(&mut self, seq: u64) -> Option<T> {
         let at = self.places.binary_search_by_key(&seq, |(seq, _)| *seq).ok()?;
         let item = self.places[at].1.take()?;
         self.len -= 1;

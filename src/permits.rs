@@ -1,10 +1,15 @@
 //! Permits that are acquired directly, not through a job: those held, and those waited for.
 
+use crate::accounts::{AccountId, Accounts, Terms, Turn};
 use crate::line::Line;
+use crate::overtaking::Overtaking;
+use crate::queue::Passed;
+use crate::sys::clock::Moment;
 
 #[derive(Debug)]
 struct Acquirer<W> {
     bytes: u64,
+    passed: Passed,
     waiter: Option<W>,
 }
 
@@ -12,25 +17,56 @@ struct Acquirer<W> {
 pub(crate) struct Permits<W> {
     pub(crate) count: u64,
     pub(crate) bytes: u64,
+    /// Acquirers have one share, as a lane does of which nothing was said.
+    account: AccountId,
+    turn: Option<Turn>,
     line: Line<Acquirer<W>>,
 }
 
 impl<W> Permits<W> {
-    pub(crate) fn new() -> Self {
-        Permits { count: 0, bytes: 0, line: Line::new() }
+    pub(crate) fn new(accounts: &mut Accounts) -> Self {
+        let account = accounts.open(None, Terms::PLAIN);
+        Permits { count: 0, bytes: 0, account, turn: None, line: Line::new() }
     }
 
     pub(crate) fn waiting(&self) -> usize {
         self.line.len()
     }
 
-    /// The number and the bytes of the caller that has waited longest.
-    pub(crate) fn first(&self) -> Option<(u64, u64)> {
-        self.line.front().map(|(seq, acquirer)| (seq, acquirer.bytes))
+    pub(crate) fn account(&self) -> AccountId {
+        self.account
     }
 
-    pub(crate) fn enter(&mut self, seq: u64, bytes: u64) {
-        self.line.push(seq, Acquirer { bytes, waiter: None });
+    /// The turn and the bytes of the caller that has waited longest.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<(Turn, u64)> {
+        let turn = self.turn?;
+        self.line.front().map(|(_, acquirer)| (turn, acquirer.bytes))
+    }
+
+    /// Whether the first may be passed once more.
+    pub(crate) fn may_pass_first(&self, overtaking: &Overtaking, now: Moment) -> bool {
+        let first = self.line.front();
+        first.is_some_and(|(_, acquirer)| acquirer.passed.may_be_once_more(overtaking, now))
+    }
+
+    pub(crate) fn pass_first(&mut self, now: Moment) {
+        if let Some((seq, _)) = self.line.front() {
+            self.line.get_mut(seq).expect("it is the front").passed.once_more(now);
+        }
+    }
+
+    fn note_first(&mut self, accounts: &mut Accounts) {
+        let first = self.line.front().map(|(seq, _)| seq);
+        if first != self.turn.map(|turn| turn.seq) {
+            let begins = self.turn.is_none();
+            self.turn = first.map(|seq| accounts.turn(self.account, seq, begins));
+        }
+    }
+
+    pub(crate) fn enter(&mut self, seq: u64, bytes: u64, accounts: &mut Accounts) {
+        self.line.push(seq, Acquirer { bytes, passed: Passed::default(), waiter: None });
+        self.note_first(accounts);
     }
 
     /// Whether the request that came last still waits, given that `seq` is its number.
@@ -42,19 +78,24 @@ impl<W> Permits<W> {
         self.line.get_mut(seq).expect("it was just put there").waiter = Some(waiter);
     }
 
-    pub(crate) fn leave(&mut self, seq: u64) -> bool {
-        self.line.remove(seq).is_some()
+    pub(crate) fn leave(&mut self, seq: u64, accounts: &mut Accounts) -> bool {
+        let left = self.line.remove(seq).is_some();
+        self.note_first(accounts);
+        left
     }
 
     /// The first in line has its permit. Gives back whom to tell.
-    pub(crate) fn grant_first(&mut self) -> Option<W> {
+    pub(crate) fn grant_first(&mut self, accounts: &mut Accounts) -> Option<W> {
         let (_, acquirer) = self.line.pop()?;
         self.count += 1;
         self.bytes += acquirer.bytes;
+        accounts.change(self.account, |account| account.held_bytes += acquirer.bytes);
+        self.note_first(accounts);
         acquirer.waiter
     }
 
-    pub(crate) fn release(&mut self, bytes: u64, last: bool) {
+    pub(crate) fn release(&mut self, bytes: u64, last: bool, accounts: &mut Accounts) {
+        accounts.change(self.account, |account| account.held_bytes -= bytes);
         self.bytes -= bytes;
         self.count -= u64::from(last);
     }
@@ -65,8 +106,13 @@ impl<W> Permits<W> {
     }
 
     /// Takes out of the line everybody who waits for more than can ever be there.
-    pub(crate) fn evict(&mut self, admissible_bytes: u64) -> impl Iterator<Item = W> {
+    pub(crate) fn evict(
+        &mut self,
+        admissible_bytes: u64,
+        accounts: &mut Accounts,
+    ) -> impl Iterator<Item = W> {
         let gone = self.line.remove_where(|acquirer| acquirer.bytes > admissible_bytes);
+        self.note_first(accounts);
         gone.into_iter().filter_map(|acquirer| acquirer.waiter)
     }
 }

@@ -1,11 +1,43 @@
 //! One lane's line: the jobs inside its bounds, and behind them those that stand outside.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use crate::accounts::{AccountId, Terms, Turn};
 use crate::counts::Counts;
 use crate::error::Limit;
 use crate::line::Line;
+use crate::overtaking::Overtaking;
 use crate::sys::clock::Moment;
+
+/// What a lane is to be like.
+#[derive(Clone, Debug)]
+pub(crate) struct LanePlan {
+    pub(crate) name: Arc<str>,
+    pub(crate) limit_jobs: usize,
+    pub(crate) limit_input_bytes: u64,
+    pub(crate) terms: Terms,
+}
+
+/// How often somebody who waits was passed, and since when.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Passed {
+    times: u32,
+    since: Option<Moment>,
+}
+
+impl Passed {
+    pub(crate) fn once_more(&mut self, now: Moment) {
+        self.times += 1;
+        self.since.get_or_insert(now);
+    }
+
+    pub(crate) fn may_be_once_more(&self, overtaking: &Overtaking, now: Moment) -> bool {
+        let for_time = self.since.map_or(Duration::ZERO, |since| now.since(since));
+        overtaking.allows(self.times, for_time)
+    }
+}
 
 /// A waiting job.
 #[derive(Debug)]
@@ -32,15 +64,23 @@ pub(crate) struct Queue<J, W> {
     pub(crate) inside: Line<Entry<J, W>>,
     pub(crate) inside_bytes: u64,
     pub(crate) outside: Line<Entry<J, W>>,
-    /// Whether the crew's heap of heads has an entry for this lane.
-    pub(crate) listed: bool,
-    pub(crate) running_jobs: usize,
-    pub(crate) running_bytes: u64,
+    /// Of those who wait, who was passed: mostly nobody. Not in the entry, which is touched for
+    /// every job.
+    passed: BTreeMap<u64, Passed>,
+    /// The head's turn. `None` while nobody waits, or the lane has as much as it may have.
+    pub(crate) turn: Option<Turn>,
+    pub(crate) account: AccountId,
     pub(crate) counts: Counts,
+    /// Jobs that left without running, and whose closures have not been dropped.
+    pub(crate) leaving: usize,
+    /// How many hold a lane that was added to an executor, and goes when it is not needed any
+    /// more. `None`: it stays.
+    pub(crate) handles: Option<usize>,
 }
 
 impl<J, W> Queue<J, W> {
-    pub(crate) fn new(name: Arc<str>, limit_jobs: usize, limit_input_bytes: u64) -> Self {
+    pub(crate) fn new(plan: LanePlan, account: AccountId) -> Self {
+        let LanePlan { name, limit_jobs, limit_input_bytes, .. } = plan;
         Queue {
             name,
             limit_jobs,
@@ -48,10 +88,12 @@ impl<J, W> Queue<J, W> {
             inside: Line::new(),
             inside_bytes: 0,
             outside: Line::new(),
-            listed: false,
-            running_jobs: 0,
-            running_bytes: 0,
+            passed: BTreeMap::new(),
+            turn: None,
+            account,
             counts: Counts::default(),
+            leaving: 0,
+            handles: None,
         }
     }
 
@@ -60,6 +102,41 @@ impl<J, W> Queue<J, W> {
     /// input is larger than the whole queue may hold.
     pub(crate) fn head(&self) -> Option<(u64, &Entry<J, W>)> {
         self.inside.front().or_else(|| self.outside.front())
+    }
+
+    /// Whether somebody who waits may be passed once more.
+    pub(crate) fn may_pass(&self, seq: u64, overtaking: &Overtaking, now: Moment) -> bool {
+        self.passed.get(&seq).copied().unwrap_or_default().may_be_once_more(overtaking, now)
+    }
+
+    /// Somebody who waits is passed.
+    pub(crate) fn pass(&mut self, seq: u64, now: Moment) {
+        self.passed.entry(seq).or_default().once_more(now);
+    }
+
+    /// A job passes those before it.
+    pub(crate) fn overtake(&mut self, seq: u64, now: Moment) {
+        self.counts.overtook += 1;
+        let before = self.inside.entries().map(|(other, _)| other).take_while(|other| *other < seq);
+        before.for_each(|other| self.passed.entry(other).or_default().once_more(now));
+    }
+
+    /// A job has left the line.
+    #[inline]
+    pub(crate) fn forget_passes(&mut self, seq: u64) {
+        if !self.passed.is_empty() {
+            self.passed.remove(&seq);
+        }
+    }
+
+    pub(crate) fn forget_passes_of_gone(&mut self) {
+        let (inside, outside) = (&self.inside, &self.outside);
+        self.passed.retain(|seq, _| inside.contains(*seq) || outside.contains(*seq));
+    }
+
+    /// Those behind the head that have their place.
+    pub(crate) fn behind_head(&self) -> impl Iterator<Item = (u64, &Entry<J, W>)> {
+        self.inside.entries().skip(1)
     }
 
     pub(crate) fn outside_bytes(&self) -> u64 {

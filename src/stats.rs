@@ -138,17 +138,19 @@ impl Stats {
             running_jobs: 0,
             running_bytes: 0,
             oldest_wait: None,
-            counts: Counts::default(),
+            counts: *crew.past(),
             lanes: Vec::with_capacity(crew.lane_count()),
             resident_bytes: None,
             retained_bytes: None,
         };
-        for lane in crew.lanes() {
-            stats.running_jobs += lane.running_jobs;
-            stats.running_bytes += lane.running_bytes;
+        for (_, lane) in crew.lanes() {
+            let account = state.accounts().get(lane.account);
+            stats.running_jobs += account.running_jobs;
+            stats.running_bytes += account.held_bytes;
             stats.counts.add(&lane.counts);
         }
-        for (number, lane) in crew.lanes().iter().enumerate() {
+        for (number, lane) in crew.lanes() {
+            let account = state.accounts().get(lane.account);
             let head = lane.head().map(|(_, entry)| entry);
             let oldest_wait = head.map(|entry| now.since(entry.since));
             stats.oldest_wait = stats.oldest_wait.max(oldest_wait);
@@ -161,8 +163,8 @@ impl Stats {
                 blocked_submits: lane.outside.len(),
                 blocked_input_bytes: lane.outside_bytes(),
                 blocked_by: crew.limit_met_outside(number),
-                running_jobs: lane.running_jobs,
-                running_bytes: lane.running_bytes,
+                running_jobs: account.running_jobs,
+                running_bytes: account.held_bytes,
                 oldest_wait,
                 counts: lane.counts,
                 why: head.map(|entry| Why {

@@ -1,17 +1,18 @@
 //! Permits that are acquired directly, by callers who are no jobs.
 
 use super::Admission;
+use crate::accounts::Terms;
 use crate::answer::Request;
 
 impl<J, W> Admission<J, W> {
     /// Asks for bytes behind everybody who asked before.
     pub(crate) fn request(&mut self, bytes: u64) -> Request {
-        let admissible_bytes = self.ledger.admissible_bytes();
+        let admissible_bytes = self.largest_bytes(&Terms::PLAIN);
         if bytes > admissible_bytes {
             return Request::NeverFits { admissible_bytes };
         }
         let seq = self.take_seq();
-        self.permits.enter(seq, bytes);
+        self.permits.enter(seq, bytes, &mut self.accounts);
         self.settle();
         if self.permits.is_last(seq) { Request::Waiting { seq } } else { Request::Granted }
     }
@@ -23,7 +24,7 @@ impl<J, W> Admission<J, W> {
 
     /// Gives up a request. `false`: it was granted, or refused, after all.
     pub(crate) fn withdraw_request(&mut self, seq: u64) -> bool {
-        let left = self.permits.leave(seq);
+        let left = self.permits.leave(seq, &mut self.accounts);
         if left {
             self.settle();
         }
@@ -33,7 +34,7 @@ impl<J, W> Admission<J, W> {
     /// A permit returns some of its bytes, and itself if `last`.
     pub(crate) fn release(&mut self, bytes: u64, last: bool) {
         self.ledger.release(bytes);
-        self.permits.release(bytes, last);
+        self.permits.release(bytes, last, &mut self.accounts);
         self.settle();
     }
 

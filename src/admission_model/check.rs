@@ -1,6 +1,6 @@
 //! What must hold after every operation.
 
-use super::model::{At, Doing, Id, ModelJob, Who};
+use super::model::{At, Doing, End, Id, ModelJob, ModelLine, Who};
 use super::pair::Pair;
 use crate::effects::{Place, Verdict};
 use crate::ledger::Ledger;
@@ -57,13 +57,25 @@ impl Pair {
             (model.permits.len() as u64, model.permits.iter().sum::<u64>(), model.requests.len());
         let held = real.permits();
         assert_eq!((held.count, held.bytes, held.waiting()), permits);
+        assert_eq!(real.accounts().promised_to_others(held.account()), model.all_promised());
         let mut admitted_bytes = held.bytes;
         for crew in model.crew_ids() {
             self.check_crew(crew);
-            admitted_bytes +=
-                real.crew(crew).lanes().iter().map(|it| it.running_bytes).sum::<u64>();
+            admitted_bytes += real
+                .crew(crew)
+                .lanes()
+                .map(|(_, it)| real.accounts().get(it.account).held_bytes)
+                .sum::<u64>();
         }
         assert_eq!(ledger.held_bytes, admitted_bytes, "I3: what is held is held by somebody");
+        for job in model.jobs.iter().filter(|job| job.waits()) {
+            let passed_it = |other: &&ModelJob| {
+                let ran = other.holds() || matches!(other.end, Some(End::Ran(_)));
+                (other.crew, other.lane) == (job.crew, job.lane) && other.id > job.id && ran
+            };
+            let passed = model.jobs.iter().filter(passed_it).count();
+            assert!(passed <= self.bound as usize, "I2: job {} was passed {passed} times", job.id);
+        }
         let admissible = ledger.admissible_bytes();
         let grows = ledger.held_bytes > self.held_before;
         assert!(ledger.held_bytes <= admissible || !grows, "I1: {ledger}");
@@ -86,10 +98,13 @@ impl Pair {
         let is_stranded = model.ready(id) > 0 && is_any(Doing::Benched) && !is_any(Doing::Told);
         assert!(!is_stranded, "a ready job, a worker on the bench, and nobody on the way");
         assert!(!(real.is_over() && is_any(Doing::Benched)), "nobody wakes this worker any more");
-        for (number, lane) in real.lanes().iter().enumerate() {
+        let lanes: Vec<_> = real.lanes().map(|(lane, _)| lane).collect();
+        assert_eq!(lanes, crew.lanes.keys().copied().collect::<Vec<_>>(), "lanes");
+        assert_eq!(*real.past(), model.past(id));
+        for (number, lane) in real.lanes() {
             let jobs: Vec<&ModelJob> =
                 model.jobs.iter().filter(|job| (job.crew, job.lane) == (id, number)).collect();
-            let (limit_jobs, limit_bytes) = crew.lanes[number];
+            let ModelLine { limit_jobs, limit_bytes, .. } = crew.lanes[&number];
             let inside = (lane.inside.len(), lane.inside_bytes);
             assert_eq!(inside, model.inside(id, Some(number)), "inside lane {number}");
             assert!(inside.0 <= limit_jobs && inside.1 <= limit_bytes);
@@ -99,8 +114,9 @@ impl Pair {
             assert_eq!(lane.head().map(|(_, entry)| (entry.job, entry.bytes)), head);
             let holding: Vec<_> = jobs.iter().filter(|job| job.holds()).collect();
             let running = holding.iter().filter(|job| job.at != At::Ending).count();
-            assert_eq!(lane.running_jobs, running);
-            assert_eq!(lane.running_bytes, holding.iter().map(|job| job.need).sum::<u64>());
+            let account = self.real.accounts().get(lane.account);
+            assert_eq!(account.running_jobs, running);
+            assert_eq!(account.held_bytes, holding.iter().map(|job| job.need).sum::<u64>());
             assert_eq!(lane.counts, model.counts(id, number));
         }
     }

@@ -1,15 +1,23 @@
 //! The model: every job that ever came, in order, and where it is. All else is counted anew,
 //! each time it is asked for.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::accounts::Terms;
 use crate::bench::{Ended, Rank};
 use crate::counts::Counts;
 use crate::effects::{Fate, Verdict};
 use crate::error::Limit;
+use crate::overtaking::Overtaking;
+use crate::queue::Passed;
+use crate::sys::clock::Moment;
 
 /// Jobs, requests, workers and drains are numbered in the order in which they come.
 pub(super) type Id = u64;
+
+/// The lane of jobs whose lane is gone.
+pub(super) const GONE: usize = usize::MAX;
 
 /// Every third worker has low priority.
 pub(super) fn rank(worker: Id) -> Rank {
@@ -71,6 +79,7 @@ pub(super) struct ModelJob {
     pub(super) input: u64,
     pub(super) at: At,
     pub(super) end: Option<End>,
+    pub(super) passed: Passed,
 }
 
 impl ModelJob {
@@ -95,10 +104,36 @@ pub(super) enum Doing {
     Running(Id),
 }
 
+/// Of the job at a head: what its line had used when it came there, and who it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Turn {
+    /// The bits of a number that is not negative.
+    pub(super) used: u64,
+    pub(super) id: Id,
+}
+
+/// A lane, or the line of those who acquire permits directly.
+#[derive(Clone, Debug)]
+pub(super) struct ModelLine {
+    pub(super) limit_jobs: usize,
+    pub(super) limit_bytes: u64,
+    pub(super) terms: Terms,
+    pub(super) used: f64,
+    pub(super) turn: Option<Turn>,
+    /// Of a lane that goes when it is not needed any more.
+    pub(super) handles: Option<usize>,
+}
+
+impl ModelLine {
+    pub(super) fn new(limit_jobs: usize, limit_bytes: u64, terms: Terms) -> ModelLine {
+        ModelLine { limit_jobs, limit_bytes, terms, used: 0.0, turn: None, handles: None }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct ModelCrew {
     pub(super) limit: u64,
-    pub(super) lanes: Vec<(usize, u64)>,
+    pub(super) lanes: BTreeMap<usize, ModelLine>,
     /// The last one benched comes last.
     pub(super) workers: Vec<(Id, Doing)>,
     pub(super) drainers: Vec<Id>,
@@ -106,15 +141,22 @@ pub(super) struct ModelCrew {
     pub(super) gave_limit_back: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Model {
     pub(super) capacity: u64,
     pub(super) reserve: u64,
     pub(super) peak: u64,
+    /// The most that any line has ever used.
+    pub(super) level: f64,
     pub(super) admitted: usize,
     pub(super) crews: Vec<Option<ModelCrew>>,
     pub(super) jobs: Vec<ModelJob>,
+    pub(super) acquirers: ModelLine,
     pub(super) requests: Vec<(Id, u64)>,
+    pub(super) requests_passed: BTreeMap<Id, Passed>,
+    pub(super) overtaking: Overtaking,
+    pub(super) now: Moment,
+    pub(super) overtook: Vec<Id>,
     pub(super) permits: Vec<u64>,
     pub(super) told: Vec<(Who, Verdict)>,
     pub(super) gone: Vec<(Id, Fate)>,
@@ -122,6 +164,28 @@ pub(super) struct Model {
 }
 
 impl Model {
+    pub(super) fn new(capacity: u64, reserve: u64) -> Model {
+        Model {
+            capacity,
+            reserve,
+            peak: 0,
+            level: 0.0,
+            admitted: 0,
+            crews: Vec::new(),
+            jobs: Vec::new(),
+            acquirers: ModelLine::new(0, 0, Terms::PLAIN),
+            requests: Vec::new(),
+            requests_passed: BTreeMap::new(),
+            overtaking: Overtaking::NONE,
+            now: Moment::at(0),
+            overtook: Vec::new(),
+            permits: Vec::new(),
+            told: Vec::new(),
+            gone: Vec::new(),
+            returned: Vec::new(),
+        }
+    }
+
     pub(super) fn crew_ids(&self) -> Vec<usize> {
         (0..self.crews.len()).filter(|id| self.crews[*id].is_some()).collect()
     }
@@ -198,7 +262,7 @@ impl Model {
                     continue;
                 }
                 lanes_seen.push(job.lane);
-                let (limit_jobs, limit_bytes) = self.crew(crew).lanes[job.lane];
+                let ModelLine { limit_jobs, limit_bytes, .. } = self.crew(crew).lanes[&job.lane];
                 let (inside, bytes) = self.inside(crew, Some(job.lane));
                 let lane_has_bytes = job.input == 0 || bytes + job.input <= limit_bytes;
                 if inside >= limit_jobs || !lane_has_bytes {
@@ -230,21 +294,13 @@ impl Model {
     }
 
     fn admit(&mut self) {
+        self.retire();
         self.move_in();
-        loop {
-            let mut claims: Vec<(Id, u64)> = self.requests.iter().take(1).copied().collect();
-            for crew in self.crew_ids() {
-                let oldest = self.jobs.iter().find(|job| job.crew == crew && job.waits());
-                if self.free_workers(crew) > 0 {
-                    claims.extend(oldest.map(|job| (job.id, job.need)));
-                }
-            }
-            let Some((id, need)) = claims.into_iter().min() else { break };
-            if need > 0 && self.held() + need > self.admissible() {
-                break;
-            }
+        self.note_heads();
+        while let Some((id, need)) = self.next_claim() {
             if self.requests.first() == Some(&(id, need)) {
                 self.requests.remove(0);
+                self.requests_passed.remove(&id);
                 self.permits.push(need);
                 self.told.push((Who::Acquirer(id), Verdict::Go));
             } else {
@@ -257,6 +313,7 @@ impl Model {
                 }
             }
             self.peak = self.peak.max(self.held());
+            self.note_heads();
             self.move_in();
         }
     }
@@ -316,7 +373,9 @@ impl Model {
         }
         self.crew_mut(crew).workers.retain(|(id, _)| *id != worker);
         if self.crew(crew).workers.is_empty() {
-            self.crew_mut(crew).gave_limit_back = true;
+            let its = self.crew_mut(crew);
+            its.gave_limit_back = true;
+            its.lanes.values_mut().for_each(|lane| lane.terms.guaranteed_bytes = 0);
             for id in std::mem::take(&mut self.crew_mut(crew).drainers) {
                 self.told.push((Who::Drainer { crew, id }, Verdict::Go));
             }
@@ -343,12 +402,15 @@ impl Model {
     }
 
     pub(super) fn evict_what_never_fits(&mut self) {
-        let admissible_bytes = self.admissible();
-        for (id, _) in self.requests.extract_if(.., |(_, need)| *need > admissible_bytes) {
+        let most = self.largest(None);
+        for (id, _) in self.requests.extract_if(.., |(_, need)| *need > most) {
             self.told.push((Who::Acquirer(id), Verdict::NeverFits));
         }
-        for id in self.jobs_at(|job| job.waits() && job.need > admissible_bytes) {
-            let (at, needed_bytes) = (self.job_mut(id).at, self.job_mut(id).need);
+        let largest = |job: &ModelJob| self.largest(Some((job.crew, job.lane)));
+        for id in self.jobs_at(|job| job.waits() && job.need > largest(job)) {
+            let job = self.jobs.iter().find(|job| job.id == id).unwrap();
+            let (at, needed_bytes) = (job.at, job.need);
+            let admissible_bytes = self.largest(Some((job.crew, job.lane)));
             if at == At::Outside {
                 self.refuse(id, End::NeverFits, Some(Verdict::NeverFits));
             } else {
@@ -361,7 +423,7 @@ impl Model {
     pub(super) fn limit_met(&self, crew: usize, lane: usize) -> Limit {
         let is_there = |job: &&ModelJob| (job.crew, job.lane, job.at) == (crew, lane, At::Outside);
         let input_bytes = self.jobs.iter().find(is_there).unwrap().input;
-        let (limit, limit_bytes) = self.crew(crew).lanes[lane];
+        let ModelLine { limit_jobs: limit, limit_bytes, .. } = self.crew(crew).lanes[&lane];
         let (waiting, waiting_bytes) = self.inside(crew, Some(lane));
         if waiting >= limit {
             Limit::LaneJobs { waiting, limit }
@@ -373,8 +435,18 @@ impl Model {
         }
     }
 
+    /// What became of the jobs of lanes that are gone.
+    pub(super) fn past(&self, crew: usize) -> Counts {
+        self.counts(crew, GONE)
+    }
+
     pub(super) fn counts(&self, crew: usize, lane: usize) -> Counts {
         let mut counts = Counts::default();
+        let is_there = |id: &Id| {
+            let job = self.jobs.iter().find(|job| job.id == *id);
+            job.is_some_and(|job| (job.crew, job.lane) == (crew, lane))
+        };
+        counts.overtook = self.overtook.iter().filter(|id| is_there(id)).count() as u64;
         for job in self.jobs.iter().filter(|job| (job.crew, job.lane) == (crew, lane)) {
             let Some(end) = job.end else { continue };
             match end {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::model::{At, Doing, End, Id, Model, ModelCrew, ModelJob, Who, rank};
+use super::model::{At, Doing, End, Id, Model, ModelCrew, ModelJob, ModelLine, Who, rank};
+use super::op::{Op, Patience};
+use crate::accounts::Terms;
 use crate::admission::Admission;
 use crate::answer::{LaneId, Offer, Refusal, Request, Ticket};
 use crate::bench::{Done, Ended};
@@ -10,61 +12,8 @@ use crate::cost::Cost;
 use crate::crew::Crew;
 use crate::effects::{Fate, Place, Verdict};
 use crate::intake::Intake;
-use crate::ledger::Ledger;
+use crate::queue::{LanePlan, Passed};
 use crate::sys::clock::Moment;
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Patience {
-    Try,
-    /// The job lands in the intake, if that has credit for it.
-    OnCredit,
-    OwnWorker,
-    Wait,
-}
-
-/// Whom an operation is about is told by a number, modulo those whom it could be about.
-#[derive(Clone, Debug)]
-pub(super) enum Op {
-    Attach {
-        limit: u64,
-        lanes: Vec<(usize, u64)>,
-        workers: u8,
-    },
-    Detach(u8),
-    StartWorker(u8),
-    Offer {
-        crew: u8,
-        lane: u8,
-        working: u64,
-        input: u64,
-        patience: Patience,
-    },
-    Withdraw(u8),
-    Cancel(u8),
-    Left(u8),
-    /// A worker that does not lie on the bench does what it does next.
-    Work {
-        worker: u8,
-        ended: Ended,
-        stays_awake: bool,
-    },
-    Close(u8),
-    Abort(u8),
-    WaitForEnd(u8),
-    StopWaitingForEnd(u8),
-    Request {
-        bytes: u64,
-        waits: bool,
-    },
-    WithdrawRequest(u8),
-    Release(u8),
-    Shrink(u8, u64),
-    Split(u8, u64),
-    Resize {
-        capacity: u64,
-        reserve: u64,
-    },
-}
 
 fn pick_at<T>(from: &[T], number: u8) -> Option<usize> {
     usize::from(number).checked_rem(from.len())
@@ -79,7 +28,9 @@ pub(super) struct Pair {
     pub(super) real: Admission<Id, Who>,
     pub(super) model: Model,
     pub(super) last_id: Id,
-    pub(super) since: Moment,
+    pub(super) now: u64,
+    /// The most passes that were ever allowed.
+    pub(super) bound: u32,
     pub(super) tickets: Vec<(Id, Ticket)>,
     pub(super) requests: Vec<(Id, u64)>,
     pub(super) drains: Vec<(usize, Id, u64)>,
@@ -92,9 +43,10 @@ impl Pair {
     pub(super) fn new(capacity: u64, reserve: u64) -> Self {
         Pair {
             real: Admission::new(capacity, reserve),
-            model: Model { capacity, reserve, ..Model::default() },
+            model: Model::new(capacity, reserve),
             last_id: 0,
-            since: Moment::now(),
+            now: 0,
+            bound: 0,
             tickets: Vec::new(),
             requests: Vec::new(),
             drains: Vec::new(),
@@ -127,6 +79,38 @@ impl Pair {
         };
         match *op {
             Op::Attach { limit, ref lanes, workers } => self.attach(id, limit, lanes, workers),
+            Op::PassTime(nanos) => {
+                self.now += nanos;
+                real.set_time(Moment::at(self.now));
+                model.now = Moment::at(self.now);
+                model.pass_time(nanos);
+            }
+            Op::AddLane { crew, jobs, terms } => {
+                let crew = pick(&crews, crew)?;
+                self.add_lane(crew, jobs, terms);
+            }
+            Op::LetLaneGo(lane) => {
+                let held = crews.iter().flat_map(|crew| {
+                    let lanes = model.crew(*crew).lanes.iter();
+                    let held = lanes.filter(|(_, lane)| lane.handles == Some(1));
+                    held.map(|(lane, _)| LaneId { crew: *crew, lane: *lane })
+                });
+                // Who waits for a place holds the lane.
+                let waits = |at: &LaneId| {
+                    let jobs = model.jobs.iter().filter(|job| job.at == At::Outside);
+                    jobs.map(|job| (job.crew, job.lane)).any(|lane| lane == (at.crew, at.lane))
+                };
+                let at = pick(&held.filter(|at| !waits(at)).collect::<Vec<_>>(), lane)?;
+                real.let_lane_go(at);
+                model.crew_mut(at.crew).lanes.get_mut(&at.lane).unwrap().handles = Some(0);
+                model.settle();
+            }
+            Op::SetOvertaking(overtaking) => {
+                real.set_overtaking(overtaking);
+                model.overtaking = overtaking;
+                self.bound = u32::max(self.bound, overtaking.most());
+                model.settle();
+            }
             Op::StartWorker(crew) => {
                 let crew = pick(&open(model), crew)?;
                 real.start_worker(crew);
@@ -148,7 +132,10 @@ impl Pair {
             }
             Op::Offer { crew, lane, working, input, patience } => {
                 let crew = pick(&crews, crew)?;
-                let lane = usize::from(lane) % model.crew(crew).lanes.len();
+                let lanes = model.crew(crew).lanes.iter();
+                let held = lanes.filter(|(_, lane)| lane.handles != Some(0));
+                let lanes: Vec<usize> = held.map(|(lane, _)| *lane).collect();
+                let lane = pick(&lanes, lane)?;
                 self.offer(id, LaneId { crew, lane }, Cost::new(working).input(input), patience);
             }
             Op::Withdraw(job) => {
@@ -240,15 +227,21 @@ impl Pair {
         Some(())
     }
 
-    fn attach(&mut self, id: Id, limit: u64, lanes: &[(usize, u64)], workers: u8) {
+    fn attach(&mut self, id: Id, limit: u64, lanes: &[(usize, u64, Terms)], workers: u8) {
         let (real, model) = (&mut self.real, &mut self.model);
-        let plan = lanes.iter().map(|(jobs, bytes)| ("".into(), *jobs, *bytes));
-        let attached = real.attach(Crew::new(limit, plan.collect()));
+        let plan = lanes.iter().map(|(limit_jobs, limit_input_bytes, terms)| LanePlan {
+            name: "".into(),
+            limit_jobs: *limit_jobs,
+            limit_input_bytes: *limit_input_bytes,
+            terms: *terms,
+        });
+        let attached = real.attach(Crew::new(limit), plan.collect());
         if attached.is_ok() {
             real.stay();
         }
-        let free = model.admissible().saturating_sub(model.held());
-        if limit > free {
+        let free = model.admissible().saturating_sub(model.held() + model.all_promised());
+        let guaranteed: u64 = lanes.iter().map(|(_, _, terms)| terms.guaranteed_bytes).sum();
+        if limit + guaranteed > free {
             assert_eq!(attached, Err(free));
             return;
         }
@@ -260,7 +253,11 @@ impl Pair {
         assert_eq!(attached, Ok(slot));
         model.crews[slot] = Some(ModelCrew {
             limit,
-            lanes: lanes.to_vec(),
+            lanes: lanes
+                .iter()
+                .map(|(jobs, bytes, terms)| ModelLine::new(*jobs, *bytes, *terms))
+                .enumerate()
+                .collect(),
             workers: Vec::new(),
             drainers: Vec::new(),
             closed: false,
@@ -275,25 +272,65 @@ impl Pair {
         }
     }
 
+    fn add_lane(&mut self, crew: usize, jobs: usize, terms: Terms) {
+        let (real, model) = (&mut self.real, &mut self.model);
+        let name = format!("{}", self.last_id);
+        let limit = model.crew(crew).limit;
+        let plan = LanePlan {
+            name: name.as_str().into(),
+            limit_jobs: jobs,
+            limit_input_bytes: limit,
+            terms,
+        };
+        let added = real.add_lane(crew, plan);
+        let lanes = model.lines();
+        let guaranteed: u64 =
+            lanes.iter().map(|line| model.line(*line).terms.guaranteed_bytes).sum();
+        let lanes = model.crew(crew).lanes.values();
+        let workers: usize = lanes.map(|lane| lane.terms.guaranteed_workers).sum();
+        let workers = workers + terms.guaranteed_workers;
+        let has_workers = terms.guaranteed_workers == 0 || workers < model.crew(crew).workers.len();
+        let has_bytes = guaranteed + terms.guaranteed_bytes <= model.admissible();
+        let has_bytes = has_bytes || terms.guaranteed_bytes == 0;
+        if model.crew(crew).closed || !has_workers || !has_bytes {
+            assert!(added.is_err(), "{added:?}");
+            return;
+        }
+        let mut line = ModelLine::new(jobs, limit, terms);
+        line.handles = Some(1);
+        assert!(model.crew_mut(crew).lanes.insert(added.unwrap(), line).is_none());
+        model.evict_what_never_fits();
+        model.settle();
+    }
+
     fn offer(&mut self, id: Id, at: LaneId, cost: Cost, patience: Patience) {
         let (real, model) = (&mut self.real, &mut self.model);
         let LaneId { crew, lane } = at;
         let mut intake = Intake::new();
         real.give_credit(&mut intake, Some(at));
         let on_credit = patience == Patience::OnCredit;
-        let taken_in = on_credit.then(|| intake.accept(at, cost, self.since, id));
+        let taken_in = on_credit.then(|| intake.accept(at, cost, Moment::at(0), id));
         let offer = if let Some(Ok(ticket)) = taken_in {
             real.receive(&mut intake);
             Offer::Accepted(ticket)
         } else {
-            real.offer(at, cost, self.since, id)
+            real.offer(at, cost, Moment::at(0), id)
         };
         let (working, input) = (cost.working_bytes(), cost.input_bytes());
         let need = working.checked_add(input);
-        let admissible_bytes = model.admissible();
+        let admissible_bytes = model.largest(Some((crew, lane)));
         let fits = need.is_some_and(|need| need <= admissible_bytes);
         let need = need.unwrap_or(0);
-        model.jobs.push(ModelJob { id, crew, lane, need, input, at: At::Over, end: None });
+        model.jobs.push(ModelJob {
+            id,
+            crew,
+            lane,
+            need,
+            input,
+            at: At::Over,
+            end: None,
+            passed: Passed::default(),
+        });
         if model.crew(crew).closed {
             assert!(matches!(offer, Offer::Refused(Refusal::Closed)));
             model.refuse(id, End::Closed, None);
@@ -360,7 +397,7 @@ impl Pair {
     fn request(&mut self, id: Id, bytes: u64, waits: bool) {
         let (real, model) = (&mut self.real, &mut self.model);
         let request = real.request(bytes);
-        let admissible_bytes = model.admissible();
+        let admissible_bytes = model.largest(None);
         if bytes > admissible_bytes {
             assert_eq!(request, Request::NeverFits { admissible_bytes });
             return;
@@ -383,7 +420,7 @@ impl Pair {
         }
     }
 
-    fn workers_on_their_feet(&self) -> Vec<(usize, Id, Doing)> {
+    pub(super) fn workers_on_their_feet(&self) -> Vec<(usize, Id, Doing)> {
         let mut workers = Vec::new();
         for crew in self.model.crew_ids() {
             let crew_workers = self.model.crew(crew).workers.iter();
@@ -424,59 +461,5 @@ impl Pair {
             model.set_worker(crew, worker, Doing::Benched);
             model.rouse();
         }
-    }
-
-    /// Lets everybody go on until nobody can.
-    fn run_until_quiet(&mut self) {
-        let work = Op::Work { worker: 0, ended: Ended::Completed, stays_awake: false };
-        for _ in 0..10_000 {
-            if !self.places.is_empty() {
-                self.apply(&Op::Left(0));
-            } else if !self.workers_on_their_feet().is_empty() {
-                self.apply(&work);
-            } else if !self.model.permits.is_empty() {
-                self.apply(&Op::Release(0));
-            } else {
-                return;
-            }
-        }
-        panic!("this does not come to rest");
-    }
-
-    fn close_and_abort(&mut self) {
-        for number in 0..self.model.crew_ids().len() as u8 {
-            self.apply(&Op::Close(number));
-            self.apply(&Op::Abort(number));
-        }
-    }
-
-    pub(super) fn end(mut self, aborts: bool) {
-        let has_no_worker = |crew: &ModelCrew| !crew.closed && crew.workers.is_empty();
-        let mut number = 0; // among the open crews
-        for crew in self.model.crew_ids() {
-            if has_no_worker(self.model.crew(crew)) {
-                self.apply(&Op::StartWorker(number));
-            }
-            number += u8::from(!self.model.crew(crew).closed);
-        }
-        if aborts {
-            self.close_and_abort();
-        }
-        self.run_until_quiet();
-        let can_run = |job: &ModelJob| !self.model.crew(job.crew).workers.is_empty();
-        let waiting = self.model.jobs_at(|job| job.waits() && can_run(job));
-        assert_eq!(waiting, [], "I9: a wait that does not end");
-        if !aborts {
-            self.close_and_abort();
-            self.run_until_quiet();
-        }
-        for _ in self.model.crew_ids() {
-            self.apply(&Op::Detach(0));
-        }
-        assert_eq!(self.model.crew_ids(), []);
-        let Ledger { waiting_limit_bytes, held_bytes, .. } = *self.real.ledger();
-        assert_eq!((waiting_limit_bytes, held_bytes), (0, 0));
-        let permits = self.real.permits();
-        assert_eq!((permits.count, permits.bytes, permits.waiting()), (0, 0, 0));
     }
 }

@@ -13,6 +13,18 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
+    /// The beginning of the clock.
+    pub(crate) const START: Moment = Moment { nanos: 0 };
+
+    pub(crate) fn nanos_since(self, earlier: Moment) -> u64 {
+        self.nanos.saturating_sub(earlier.nanos)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn at(nanos: u64) -> Moment {
+        Moment { nanos }
+    }
+
     pub(crate) fn since(self, earlier: Moment) -> Duration {
         Duration::from_nanos(self.nanos.saturating_sub(earlier.nanos))
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use admit::{AcquireError, Budget, Cost, LaneOptions};
+use admit::{AcquireError, Budget, Cost, LaneOptions, Overtaking};
 
 use crate::kit::{Blocker, builder, until};
 use crate::watchdog::watch;
@@ -62,7 +62,7 @@ fn i2_nobody_passes_the_job_at_the_head() {
         let budget = Budget::new(10, 0).unwrap();
         let executor = builder(8, &budget).lane(LaneOptions::new("other")).build().unwrap();
         let lanes = [executor.default_lane().clone(), executor.lane("other").unwrap()];
-        let blocker = Blocker::on(&lanes[0], 5);
+        let permit = budget.try_acquire(5).unwrap();
         let started = Arc::new(AtomicUsize::new(0));
         let (done, wait) = crossbeam_channel::bounded::<()>(0);
         let seen = Arc::clone(&started);
@@ -79,13 +79,42 @@ fn i2_nobody_passes_the_job_at_the_head() {
             })
             .collect();
         assert!(matches!(budget.try_acquire(1), Err(AcquireError::NotNow { free_bytes: 5, .. })));
-        assert_eq!(executor.stats().running_jobs, 1);
-        blocker.release();
+        assert_eq!(executor.stats().running_jobs, 0);
+        drop(permit);
         until(|| budget.ledger().held_bytes == 10);
         assert!(budget.try_acquire(1).is_err());
         drop(done);
         assert_eq!(big.unwrap().join().unwrap(), (0, 0), "small jobs passed the big one");
         assert!(small.into_iter().all(|job| job.join().is_ok()));
+    }
+}
+
+#[test]
+fn i2_where_it_is_allowed_a_job_is_passed_so_many_times_and_no_more() {
+    let _watch = watch!();
+    for (most, lanes) in [(0, 1), (1, 1), (5, 1), (5, 2)] {
+        let budget = Budget::new(10, 0).unwrap();
+        budget.set_overtaking(Overtaking::at_most(most));
+        let executor = builder(4, &budget).lane(LaneOptions::new("other")).build().unwrap();
+        let all = [executor.default_lane().clone(), executor.lane("other").unwrap()];
+        let permit = budget.try_acquire(5).unwrap();
+        let (order, in_order) = crossbeam_channel::unbounded();
+        let send = order.clone();
+        let big = all[0].submit(Cost::new(10), move || send.send("big").unwrap()).unwrap();
+        let small: Vec<_> = (0..40)
+            .map(|n| {
+                let send = order.clone();
+                all[n % lanes].submit(Cost::new(1), move || send.send("small").unwrap()).unwrap()
+            })
+            .collect();
+        until(|| executor.stats().counts.completed == u64::from(most));
+        assert!(budget.try_acquire(1).is_err());
+        drop((permit, order));
+        big.join().unwrap();
+        small.into_iter().for_each(|job| job.join().unwrap());
+        let at = in_order.iter().position(|job| job == "big");
+        assert_eq!(at, Some(most as usize), "{lanes} lanes");
+        assert_eq!(executor.stats().counts.overtook, u64::from(most));
     }
 }
 

@@ -47,6 +47,17 @@ impl Blocker {
         Blocker { release, handle }
     }
 
+    /// The same without waiting for the job's start.
+    pub(crate) fn waiting_on(lane: &Lane, bytes: u64) -> Blocker {
+        let (release, wait) = bounded::<()>(0);
+        let handle = lane
+            .submit(Cost::new(bytes), move || {
+                let _ = wait.recv();
+            })
+            .unwrap();
+        Blocker { release, handle }
+    }
+
     pub(crate) fn release(self) {
         drop(self.release);
         self.handle.join().unwrap();

@@ -13,6 +13,7 @@ mod cost;
 mod detect;
 mod ending;
 mod fork;
+mod lanes;
 mod map;
 mod mix;
 mod outcome;

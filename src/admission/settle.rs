@@ -1,0 +1,162 @@
+//! The rule: who goes next.
+
+use super::Admission;
+use crate::accounts::{AccountId, Turn};
+use crate::answer::LaneId;
+use crate::bench::Grant;
+use crate::effects::Verdict;
+use crate::overtaking::Overtaking;
+
+/// Somebody who is first in a line and lacks nothing but bytes.
+#[derive(Clone, Copy, Debug)]
+struct Claim {
+    turn: Turn,
+    account: AccountId,
+    /// `None`: the first of those who acquire permits directly.
+    at: Option<LaneId>,
+    /// The job's number, where it is a job.
+    seq: u64,
+    bytes: u64,
+}
+
+impl<J, W> Admission<J, W> {
+    /// Admits, in turn, everybody who may go now.
+    pub(super) fn settle(&mut self) {
+        self.settle_for(None);
+    }
+
+    /// The same, and hands the first job of the taker's crew straight to the taker, a free
+    /// worker.
+    pub(super) fn settle_for(&mut self, mut taker: Option<usize>) -> Option<Grant<J>> {
+        let mut taken = None;
+        while let Some(claim) = self.next_claim() {
+            self.ledger.hold(claim.bytes);
+            let Some(at) = claim.at else {
+                let waiter = self.permits.grant_first(&mut self.accounts);
+                self.effects.told.extend(waiter.map(|waiter| (waiter, Verdict::Go)));
+                continue;
+            };
+            let (crew, accounts) = self.crew_and_accounts(at.crew);
+            let (grant, submitter) = crew.admit(at.lane, claim.seq, accounts);
+            if taker == Some(at.crew) {
+                taker = None;
+                taken = Some(crew.bench_mut().give(grant));
+            } else {
+                crew.bench_mut().make_ready(grant);
+            }
+            let has_outside = crew.has_outside(at.lane);
+            self.effects.told.extend(submitter.map(|submitter| (submitter, Verdict::Go)));
+            if has_outside {
+                self.let_in(at);
+            }
+        }
+        for crew in self.crews.iter_mut().flatten() {
+            crew.rouse(&mut self.effects.told);
+        }
+        taken
+    }
+
+    /// Who is admitted next, if anybody may be.
+    ///
+    /// Strict order (I2): while the first does not fit, whoever is behind it waits, even where
+    /// there is room. A stream of small jobs would otherwise keep the big one out for ever, since
+    /// some of them always hold the bytes it needs. There are two exceptions. A lane has what it
+    /// was guaranteed: the first could not have that anyway. And some may pass the first where the
+    /// budget allows it, up to its bound.
+    #[inline]
+    fn next_claim(&mut self) -> Option<Claim> {
+        let first = self.first_claim()?;
+        if self.fits(first.account, first.bytes) {
+            return Some(first);
+        }
+        self.first_within_guarantee().or_else(|| self.pass(first))
+    }
+
+    /// The first that fits passes those before it.
+    fn pass(&mut self, first: Claim) -> Option<Claim> {
+        if self.overtaking == Overtaking::NONE {
+            return None;
+        }
+        let (overtaking, now) = (self.overtaking, self.accounts.now());
+        let may_pass = match first.at {
+            Some(at) => self.crew(at.crew).lane(at.lane).may_pass(first.seq, &overtaking, now),
+            None => self.permits.may_pass_first(&overtaking, now),
+        };
+        if !may_pass {
+            return None;
+        }
+        let claim = self.first_that_fits()?;
+        if let Some(at) = claim.at {
+            self.crew_mut(at.crew).lane_mut(at.lane).overtake(claim.seq, now);
+        }
+        match first.at {
+            // In its own lane it has been counted with the others.
+            Some(at) if claim.at == Some(at) => {}
+            Some(at) => self.crew_mut(at.crew).lane_mut(at.lane).pass(first.seq, now),
+            None => self.permits.pass_first(now),
+        }
+        Some(claim)
+    }
+
+    fn first_that_fits(&self) -> Option<Claim> {
+        let acquirer = self.first_acquirer().filter(|claim| self.fits(claim.account, claim.bytes));
+        let crews = self.crews.iter().enumerate();
+        let jobs = crews.filter_map(|(id, crew)| {
+            let fits = |account, bytes| self.fits(account, bytes);
+            let crew = crew.as_ref()?;
+            let (turn, lane, seq, bytes) =
+                crew.first_that_fits(&self.accounts, &self.overtaking, fits)?;
+            let account = crew.lane(lane).account;
+            Some(Claim { turn, account, at: Some(LaneId { crew: id, lane }), seq, bytes })
+        });
+        jobs.chain(acquirer).min_by_key(|claim| claim.turn)
+    }
+
+    #[inline]
+    fn fits(&self, account: AccountId, bytes: u64) -> bool {
+        if self.accounts.promised_bytes() == 0 {
+            return self.ledger.fits(bytes);
+        }
+        let own_bytes = self.accounts.get(account).promised_bytes();
+        let others_bytes = self.accounts.promised_to_others(account);
+        let common_bytes = self.ledger.free_bytes().saturating_sub(others_bytes);
+        (bytes <= own_bytes || bytes <= common_bytes) && self.ledger.fits(bytes)
+    }
+
+    /// The first of the first in all lines. A lane whose crew has no free worker for it makes no
+    /// claim: it waits for a worker, and must not keep bytes from those who have one.
+    #[inline]
+    fn first_claim(&self) -> Option<Claim> {
+        let mut first = self.first_acquirer();
+        for (id, crew) in self.crews.iter().enumerate() {
+            let first_lane = crew.as_ref().and_then(|crew| crew.first(&self.accounts));
+            let Some((turn, lane)) = first_lane else { continue };
+            if first.is_none_or(|first| turn < first.turn) {
+                first = Some(self.claim_of(turn, LaneId { crew: id, lane }));
+            }
+        }
+        first
+    }
+
+    fn first_acquirer(&self) -> Option<Claim> {
+        let (turn, bytes) = self.permits.first()?;
+        Some(Claim { turn, account: self.permits.account(), at: None, seq: turn.seq, bytes })
+    }
+
+    /// The first of those who take nothing but what is guaranteed to them.
+    fn first_within_guarantee(&self) -> Option<Claim> {
+        let crews = self.crews.iter().enumerate();
+        let claims = crews.filter_map(|(id, crew)| {
+            let crew = crew.as_ref()?;
+            let (turn, lane) = crew.first_within_guarantee(&self.accounts, &self.ledger)?;
+            Some(self.claim_of(turn, LaneId { crew: id, lane }))
+        });
+        claims.min_by_key(|claim| claim.turn)
+    }
+
+    fn claim_of(&self, turn: Turn, at: LaneId) -> Claim {
+        let lane = self.crew(at.crew).lane(at.lane);
+        let (_, entry) = lane.head().expect("a lane has a turn while it has a head");
+        Claim { turn, account: lane.account, at: Some(at), seq: turn.seq, bytes: entry.bytes }
+    }
+}

@@ -1,0 +1,268 @@
+//! The model of shares, guarantees and ceilings: who is next.
+
+use super::model::{At, GONE, Id, Model, ModelJob, ModelLine, Turn};
+use crate::accounts::Terms;
+use crate::crew::WINDOW;
+use crate::queue::Passed;
+
+/// What a line holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Held {
+    pub(super) jobs: usize,
+    pub(super) bytes: u64,
+    worker_bytes: u64,
+}
+
+impl Held {
+    /// Exact: shares are powers of two, and the numbers are small.
+    fn use_in(&self, nanos: u64, terms: &Terms) -> f64 {
+        let held = self.bytes.max(self.jobs as u64 * self.worker_bytes);
+        (held * nanos) as f64 / f64::from(terms.share)
+    }
+}
+
+/// The first of a line, which may go as far as its own line is concerned.
+#[derive(Clone, Copy, Debug)]
+struct ModelClaim {
+    turn: Turn,
+    line: Option<(usize, usize)>,
+    need: u64,
+    /// What is guaranteed to the line and not held by it.
+    promised: u64,
+    has_guarantee: bool,
+    /// A worker is free for anybody, or guaranteed to the lane.
+    has_worker: bool,
+}
+
+impl Model {
+    /// All lines: the lanes by executor and number, and the acquirers.
+    pub(super) fn lines(&self) -> Vec<Option<(usize, usize)>> {
+        let lanes_of = |crew: usize| self.crew(crew).lanes.keys().map(move |at| (crew, *at));
+        let lanes = self.crew_ids().into_iter().flat_map(lanes_of).map(Some);
+        lanes.chain([None]).collect()
+    }
+
+    pub(super) fn line(&self, line: Option<(usize, usize)>) -> &ModelLine {
+        match line {
+            Some((crew, lane)) => &self.crew(crew).lanes[&lane],
+            None => &self.acquirers,
+        }
+    }
+
+    fn line_mut(&mut self, line: Option<(usize, usize)>) -> &mut ModelLine {
+        match line {
+            Some((crew, lane)) => self.crew_mut(crew).lanes.get_mut(&lane).unwrap(),
+            None => &mut self.acquirers,
+        }
+    }
+
+    /// Whether there is more than one lane.
+    fn is_shared(&self) -> bool {
+        self.lines().len() > 2
+    }
+
+    pub(super) fn held_by(&self, line: Option<(usize, usize)>) -> Held {
+        let Some((crew, lane)) = line else {
+            return Held { bytes: self.permits.iter().sum(), ..Held::default() };
+        };
+        let workers = self.crew(crew).workers.len().max(1) as u64;
+        let mut held = Held { worker_bytes: self.admissible() / workers, ..Held::default() };
+        let is_there = |job: &&ModelJob| (job.crew, job.lane) == (crew, lane) && job.holds();
+        for job in self.jobs.iter().filter(is_there) {
+            held.bytes += job.need;
+            held.jobs += usize::from(job.at != At::Ending);
+        }
+        held
+    }
+
+    fn promised(&self, line: Option<(usize, usize)>) -> u64 {
+        self.line(line).terms.guaranteed_bytes.saturating_sub(self.held_by(line).bytes)
+    }
+
+    pub(super) fn all_promised(&self) -> u64 {
+        self.lines().into_iter().map(|line| self.promised(line)).sum()
+    }
+
+    fn all_promised_workers(&self, crew: usize) -> usize {
+        let lanes = self.crew(crew).lanes.keys();
+        lanes.map(|lane| self.promised_workers(crew, *lane)).sum()
+    }
+
+    /// Forgets lanes that nobody holds and that have no jobs.
+    pub(super) fn retire(&mut self) {
+        for line in self.lines() {
+            let Some((crew, lane)) = line else { continue };
+            let is_its = |job: &ModelJob| (job.crew, job.lane) == (crew, lane);
+            let has_jobs = self.jobs.iter().any(|job| is_its(job) && job.at != At::Over);
+            if has_jobs || self.line(line).handles != Some(0) {
+                continue;
+            }
+            self.crew_mut(crew).lanes.remove(&lane);
+            for job in self.jobs.iter_mut().filter(|job| (job.crew, job.lane) == (crew, lane)) {
+                job.lane = GONE;
+            }
+        }
+    }
+
+    fn promised_workers(&self, crew: usize, lane: usize) -> usize {
+        let guaranteed = self.crew(crew).lanes[&lane].terms.guaranteed_workers;
+        guaranteed.saturating_sub(self.held_by(Some((crew, lane))).jobs)
+    }
+
+    /// The largest need that can ever be met.
+    pub(super) fn largest(&self, line: Option<(usize, usize)>) -> u64 {
+        let terms = self.line(line).terms;
+        let guaranteed: u64 =
+            self.lines().iter().map(|line| self.line(*line).terms.guaranteed_bytes).sum();
+        let common = self.admissible().saturating_sub(guaranteed - terms.guaranteed_bytes);
+        common.max(terms.guaranteed_bytes.min(self.admissible())).min(terms.most_bytes)
+    }
+
+    pub(super) fn pass_time(&mut self, nanos: u64) {
+        if !self.is_shared() {
+            return;
+        }
+        for line in self.lines() {
+            let held = self.held_by(line);
+            let line = self.line_mut(line);
+            line.used += held.use_in(nanos, &line.terms);
+            let used = line.used;
+            self.level = self.level.max(used);
+        }
+    }
+
+    /// Who waits first in a line, and what for, if the line may have it.
+    fn head(&self, line: Option<(usize, usize)>) -> Option<(Id, u64)> {
+        let Some((crew, lane)) = line else { return self.requests.first().copied() };
+        let waits = |job: &&ModelJob| (job.crew, job.lane) == (crew, lane) && job.waits();
+        let (id, need) = self.jobs.iter().find(waits).map(|job| (job.id, job.need))?;
+        let (terms, held) = (self.line(line).terms, self.held_by(line));
+        let has_bytes = need == 0 || held.bytes + need <= terms.most_bytes;
+        (has_bytes && held.jobs < terms.most_workers).then_some((id, need))
+    }
+
+    /// Gives those who came to the head of a line their turn.
+    pub(super) fn note_heads(&mut self) {
+        let (lines, is_shared) = (self.lines(), self.is_shared());
+        for line in lines {
+            let (head, held) = (self.head(line).map(|(id, _)| id), self.held_by(line));
+            let turn = self.line(line).turn;
+            if head == turn.map(|turn| turn.id) {
+                continue;
+            }
+            let level = self.level;
+            let line = self.line_mut(line);
+            if turn.is_none() && is_shared {
+                line.used = line.used.max(level);
+            }
+            if !is_shared {
+                line.turn = head.map(|id| Turn { used: 0, id });
+                continue;
+            }
+            let used = line.used + held.use_in(100_000_000, &line.terms);
+            line.turn = head.map(|id| Turn { used: used.to_bits(), id });
+        }
+    }
+
+    fn claims(&self) -> Vec<ModelClaim> {
+        let mut claims = Vec::new();
+        for line in self.lines() {
+            let (Some(turn), Some((_, need))) = (self.line(line).turn, self.head(line)) else {
+                continue;
+            };
+            let mut has_worker = true;
+            if let Some((crew, lane)) = line {
+                let free = self.free_workers(crew);
+                let promised = self.all_promised_workers(crew);
+                let own = self.promised_workers(crew, lane);
+                has_worker = free > promised || (free > 0 && own > 0);
+            }
+            let (promised, terms) = (self.promised(line), self.line(line).terms);
+            let has_guarantee = terms.has_guarantee();
+            claims.push(ModelClaim { turn, line, need, promised, has_guarantee, has_worker });
+        }
+        claims.retain(|claim| claim.has_worker);
+        claims.sort_by_key(|claim| claim.turn);
+        claims
+    }
+
+    /// Who is admitted next: the first, or if it does not fit, the first of those that take
+    /// nothing but what is guaranteed to them.
+    pub(super) fn next_claim(&mut self) -> Option<(Id, u64)> {
+        let claims = self.claims();
+        let free = self.admissible().saturating_sub(self.held());
+        let common = |claim: &ModelClaim| free.saturating_sub(self.all_promised() - claim.promised);
+        let is_there = |claim: &ModelClaim| claim.need == 0 || claim.need <= free;
+        let first = claims.first()?;
+        let fits = first.need <= first.promised || first.need <= common(first);
+        let claim = if is_there(first) && (first.need == 0 || fits) {
+            *first
+        } else {
+            let within = |claim: &&ModelClaim| claim.has_guarantee && claim.need <= claim.promised;
+            match claims.iter().find(|claim| within(claim) && is_there(claim)) {
+                Some(claim) => *claim,
+                None => return self.pass(*first),
+            }
+        };
+        Some((claim.turn.id, claim.need))
+    }
+
+    fn fits(&self, line: Option<(usize, usize)>, need: u64) -> bool {
+        let free = self.admissible().saturating_sub(self.held());
+        let own = self.promised(line);
+        let common = free.saturating_sub(self.all_promised() - own);
+        need == 0 || (need <= free && (need <= own || need <= common))
+    }
+
+    fn passed(&mut self, line: Option<(usize, usize)>, id: Id) -> &mut Passed {
+        match line {
+            Some(_) => &mut self.job_mut(id).passed,
+            None => self.requests_passed.entry(id).or_default(),
+        }
+    }
+
+    /// The first that fits behind one that does not, and may be passed.
+    fn pass(&mut self, first: ModelClaim) -> Option<(Id, u64)> {
+        let (overtaking, now) = (self.overtaking, self.now);
+        if !self.passed(first.line, first.turn.id).may_be_once_more(&overtaking, now) {
+            return None;
+        }
+        let mut lines = self.lines();
+        lines.retain(|line| self.line(*line).turn.is_some());
+        lines.sort_by_key(|line| self.line(*line).turn);
+        for line in lines {
+            let (head, need) = self.head(line).unwrap();
+            let mut candidate = self.fits(line, need).then_some((head, need));
+            if let Some((crew, lane)) = line {
+                let promised = self.all_promised_workers(crew);
+                if self.free_workers(crew) <= promised {
+                    continue;
+                }
+                if candidate.is_none() && self.passed(line, head).may_be_once_more(&overtaking, now)
+                {
+                    let is_inside =
+                        |job: &&ModelJob| (job.crew, job.lane, job.at) == (crew, lane, At::Inside);
+                    let (held, most) = (self.held_by(line).bytes, self.line(line).terms.most_bytes);
+                    let has_room = |need: u64| need == 0 || held + need <= most;
+                    let mut behind = self.jobs.iter().filter(is_inside).take(WINDOW).skip(1);
+                    candidate = behind
+                        .find(|job| has_room(job.need) && self.fits(line, job.need))
+                        .map(|job| (job.id, job.need));
+                }
+            }
+            let Some((id, need)) = candidate else { continue };
+            if let Some((crew, lane)) = line {
+                let is_before = |job: &&mut ModelJob| {
+                    (job.crew, job.lane, job.at) == (crew, lane, At::Inside) && job.id < id
+                };
+                self.jobs.iter_mut().filter(is_before).for_each(|job| job.passed.once_more(now));
+                self.overtook.push(id);
+            }
+            if line != first.line {
+                self.passed(first.line, first.turn.id).once_more(now);
+            }
+            return Some((id, need));
+        }
+        None
+    }
+}

@@ -1,0 +1,66 @@
+//! What can happen in a history.
+
+use crate::accounts::Terms;
+use crate::bench::Ended;
+use crate::overtaking::Overtaking;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Patience {
+    Try,
+    /// The job lands in the intake, if that has credit for it.
+    OnCredit,
+    OwnWorker,
+    Wait,
+}
+
+/// Whom an operation is about is told by a number, modulo those whom it could be about.
+#[derive(Clone, Debug)]
+pub(super) enum Op {
+    Attach {
+        limit: u64,
+        lanes: Vec<(usize, u64, Terms)>,
+        workers: u8,
+    },
+    PassTime(u64),
+    AddLane {
+        crew: u8,
+        jobs: usize,
+        terms: Terms,
+    },
+    LetLaneGo(u8),
+    SetOvertaking(Overtaking),
+    Detach(u8),
+    StartWorker(u8),
+    Offer {
+        crew: u8,
+        lane: u8,
+        working: u64,
+        input: u64,
+        patience: Patience,
+    },
+    Withdraw(u8),
+    Cancel(u8),
+    Left(u8),
+    /// A worker that does not lie on the bench does what it does next.
+    Work {
+        worker: u8,
+        ended: Ended,
+        stays_awake: bool,
+    },
+    Close(u8),
+    Abort(u8),
+    WaitForEnd(u8),
+    StopWaitingForEnd(u8),
+    Request {
+        bytes: u64,
+        waits: bool,
+    },
+    WithdrawRequest(u8),
+    Release(u8),
+    Shrink(u8, u64),
+    Split(u8, u64),
+    Resize {
+        capacity: u64,
+        reserve: u64,
+    },
+}
