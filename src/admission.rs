@@ -34,6 +34,8 @@ pub(crate) struct Admission<J, W> {
     permits: Permits<W>,
     accounts: Accounts,
     overtaking: Overtaking,
+    /// Lanes whose places in the intake may still have the credit of those that had them before.
+    added: Vec<LaneId>,
     next_seq: u64,
     effects: Effects<J, W>,
 }
@@ -47,6 +49,7 @@ impl<J, W> Admission<J, W> {
             permits: Permits::new(&mut accounts),
             accounts,
             overtaking: Overtaking::NONE,
+            added: Vec::new(),
             next_seq: 0,
             effects: Effects::new(),
         }
@@ -123,7 +126,7 @@ impl<J, W> Admission<J, W> {
     }
 
     /// Grants new credit to a lane, and tells the intake what else it goes by.
-    pub(crate) fn give_credit(&self, intake: &mut Intake<J, W>, lane: Option<LaneId>) {
+    pub(crate) fn give_credit(&mut self, intake: &mut Intake<J, W>, lane: Option<LaneId>) {
         intake.next_seq = self.next_seq;
         intake.admissible_bytes = self.ledger.admissible_bytes();
         intake.guaranteed_bytes = self.accounts.guaranteed_bytes();
@@ -134,7 +137,7 @@ impl<J, W> Admission<J, W> {
                 None => *intake = CrewIntake::new(),
             }
         }
-        if let Some(at) = lane {
+        for at in lane.into_iter().chain(std::mem::take(&mut self.added)) {
             let intake = &mut intake.crews[at.crew];
             self.crew(at.crew).give_lane_credit(at.lane, intake, &self.accounts);
         }

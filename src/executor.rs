@@ -153,7 +153,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// [`BuildError::Closed`], [`BuildError::LaneTwice`] if there is one with its name, and others
+    /// [`BuildError::Closed`], [`BuildError::Forked`], [`BuildError::LaneTwice`] if there is one with its name, and others
     /// as when it is built with the executor. Jobs that can never be admitted beside what the lane
     /// is guaranteed are ended, as by [`Budget::resize`].
     ///
@@ -171,15 +171,15 @@ impl Executor {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn add_lane(&self, options: LaneOptions) -> Result<Lane, BuildError> {
+        if self.shared().was_forked() {
+            return Err(BuildError::Forked);
+        }
         let crew = self.shared().crew;
         let added = self.shared().gate.change(|state| {
             let plan = options.plan(state.crew(crew).waiting_limit_bytes())?;
             state.add_lane(crew, plan).map_err(|misfit| options.unfit(misfit))
         });
-        let lane = Lane::of(self.shared(), added?, true);
-        // Nobody knew it yet, so that it could have no credit.
-        self.shared().gate.change_lane(Some(lane.id()), |_| ());
-        Ok(lane)
+        Ok(Lane::of(self.shared(), added?, true))
     }
 
     /// Submits a job to the default lane: [`Lane::submit`].

@@ -319,6 +319,26 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_lane_has_not_the_credit_of_the_one_that_had_its_place_before() {
+        let mut machine = Machine::new();
+        let add = |machine: &mut Machine, name: &str, limit_jobs| {
+            let plan = LanePlan {
+                name: name.into(),
+                limit_jobs,
+                limit_input_bytes: 0,
+                terms: Terms::PLAIN,
+            };
+            machine.change(None, |state| state.add_lane(0, plan).expect("it fits"))
+        };
+        let lane = add(&mut machine, "roomy", 100);
+        let at = LaneId { crew: 0, lane };
+        assert_eq!(machine.intake.crews[0].lanes[lane].room_jobs, 100);
+        machine.change(None, |state| state.let_lane_go(at));
+        assert_eq!(add(&mut machine, "narrow", 1), lane, "the place is used again");
+        assert_eq!(machine.intake.crews[0].lanes[lane].room_jobs, 1);
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(5_000))]
 

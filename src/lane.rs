@@ -93,7 +93,7 @@ impl Lane {
         &self.shared
     }
 
-    pub(crate) fn id(&self) -> LaneId {
+    fn id(&self) -> LaneId {
         LaneId { crew: self.shared.crew, lane: self.lane }
     }
 

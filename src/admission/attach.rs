@@ -72,14 +72,15 @@ impl<J, W> Admission<J, W> {
             return Err(Misfit::Bytes { available_bytes });
         }
         let workers = self.crew(crew).bench().workers();
-        let guaranteed =
-            lane.terms.guaranteed_workers + self.crew(crew).guaranteed_workers(&self.accounts);
+        let others = self.crew(crew).guaranteed_workers(&self.accounts);
+        let guaranteed = others.saturating_add(lane.terms.guaranteed_workers);
         if lane.terms.guaranteed_workers > 0 && guaranteed >= workers {
             return Err(Misfit::Workers { guaranteed, workers });
         }
         let account = self.accounts.open(Some(crew), lane.terms);
         let lane = self.crew_mut(crew).add_lane(lane, account);
         self.crew_mut(crew).lane_mut(lane).handles = Some(1);
+        self.added.push(LaneId { crew, lane });
         self.evict_what_never_fits();
         self.settle();
         Ok(lane)
