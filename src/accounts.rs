@@ -171,6 +171,8 @@ impl Accounts {
 
     /// Forgets an account that holds nothing.
     pub(crate) fn close(&mut self, id: AccountId) {
+        // Use may be kept no more from here on.
+        self.charge_all();
         let account = self.accounts.remove(id.0);
         if account.is_listed {
             self.holding.retain(|other| *other != id.0);

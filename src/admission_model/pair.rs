@@ -283,6 +283,8 @@ impl Pair {
             terms,
         };
         let added = real.add_lane(crew, plan);
+        // As the gate does, in the same step.
+        real.give_credit(&mut Intake::new(), None);
         let lanes = model.lines();
         let guaranteed: u64 =
             lanes.iter().map(|line| model.line(*line).terms.guaranteed_bytes).sum();
