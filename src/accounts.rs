@@ -164,7 +164,8 @@ impl Accounts {
         let was_shared = self.is_shared();
         let id = self.accounts.insert(account);
         if !was_shared && self.is_shared() {
-            self.begin();
+            // From now on use is kept.
+            self.accounts.iter_mut().for_each(|(_, account)| account.since = self.now);
         }
         AccountId(id)
     }
@@ -226,18 +227,6 @@ impl Accounts {
         self.accounts.len() > 2
     }
 
-    /// From now on use is kept.
-    fn begin(&mut self) {
-        self.holding.clear();
-        for (at, account) in &mut self.accounts {
-            account.since = self.now;
-            account.is_listed = account.holds();
-            if account.is_listed {
-                self.holding.push(at);
-            }
-        }
-    }
-
     /// Adds the use since the account was last looked at.
     #[inline]
     fn charge(&mut self, at: usize) -> &mut Account {
@@ -270,14 +259,7 @@ impl Accounts {
     /// Changes what a line holds.
     #[inline]
     pub(crate) fn change(&mut self, id: AccountId, change: impl FnOnce(&mut Account)) {
-        if !self.is_shared() {
-            let account = &mut self.accounts[id.0];
-            let promised = account.promised_bytes();
-            change(account);
-            self.promised_bytes = self.promised_bytes - promised + account.promised_bytes();
-            return;
-        }
-        let account = self.charge(id.0);
+        let account = if self.is_shared() { self.charge(id.0) } else { &mut self.accounts[id.0] };
         let promised = account.promised_bytes();
         change(account);
         let promised_now = account.promised_bytes();
