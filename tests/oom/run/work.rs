@@ -27,7 +27,7 @@ pub(crate) fn jobs(name: Name, scale: Scale, seed: u64) -> Box<dyn Iterator<Item
     let many = |count: usize, log_n: u8| vec![log_n; scale.jobs(count)];
     match name {
         Name::Scrypt32 => shuffled(many(32, 15)),
-        Name::Scrypt64 => shuffled(many(24, 16)),
+        Name::Scrypt64 => shuffled(many(48, 16)),
         Name::Scrypt128 => shuffled(many(12, 17)),
         Name::Mixed => shuffled([many(16, 14), many(16, 16), many(16, 17)].concat()),
         Name::Lowered => shuffled(many(24, 16)),
