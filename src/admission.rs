@@ -18,6 +18,7 @@ use crate::effects::{Effects, Fate, Gone, Place, Verdict};
 use crate::error::Limit;
 use crate::intake::{CrewIntake, Intake};
 use crate::ledger::Ledger;
+use crate::oversize::Oversize;
 use crate::overtaking::Overtaking;
 use crate::permits::Permits;
 use crate::queue::Entry;
@@ -34,6 +35,9 @@ pub(crate) struct Admission<J, W> {
     permits: Permits<W>,
     accounts: Accounts,
     overtaking: Overtaking,
+    oversize: Oversize,
+    /// Whether the capacity is that of the machine, and no job may be above it.
+    is_capacity_hard: bool,
     /// Lanes whose places in the intake may still have the credit of those that had them before.
     added: Vec<LaneId>,
     next_seq: u64,
@@ -49,6 +53,8 @@ impl<J, W> Admission<J, W> {
             permits: Permits::new(&mut accounts),
             accounts,
             overtaking: Overtaking::NONE,
+            oversize: Oversize::Refuse,
+            is_capacity_hard: false,
             added: Vec::new(),
             next_seq: 0,
             effects: Effects::new(),
@@ -94,9 +100,24 @@ impl<J, W> Admission<J, W> {
         &self.accounts
     }
 
-    /// The largest job that a lane can ever have admitted.
-    fn largest_bytes(&self, terms: &Terms) -> u64 {
-        terms.largest_bytes(self.ledger.admissible_bytes(), self.accounts.guaranteed_bytes())
+    /// The largest job that a line can ever have admitted, by its terms.
+    fn largest_bytes(&self) -> impl Fn(&Terms) -> u64 + use<J, W> {
+        let (admissible_bytes, guaranteed_bytes) =
+            (self.ledger.admissible_bytes(), self.accounts.guaranteed_bytes());
+        let hard_bytes = self.is_capacity_hard.then_some(self.ledger.capacity_bytes);
+        let alone_bytes = self.oversize.within(hard_bytes);
+        move |terms| {
+            let beside_others = terms.largest_bytes(admissible_bytes, guaranteed_bytes);
+            let others_have_none = guaranteed_bytes == terms.guaranteed_bytes;
+            let alone_bytes = if others_have_none { alone_bytes } else { 0 };
+            beside_others.max(alone_bytes.min(terms.most_bytes))
+        }
+    }
+
+    /// The same for a lane.
+    pub(crate) fn largest_bytes_of(&self, at: LaneId) -> u64 {
+        let account = self.crew(at.crew).lane(at.lane).account;
+        self.largest_bytes()(&self.accounts.get(account).terms)
     }
 
     /// The admissible bytes or somebody's number of workers have changed.
@@ -150,8 +171,7 @@ impl<J, W> Admission<J, W> {
             self.effects.returned.push(job);
             return Offer::Refused(Refusal::Closed);
         }
-        let admissible_bytes =
-            self.largest_bytes(&self.accounts.get(self.crew(at.crew).lane(at.lane).account).terms);
+        let admissible_bytes = self.largest_bytes_of(at);
         let Some(bytes) = cost.total_bytes().filter(|bytes| *bytes <= admissible_bytes) else {
             self.crew_mut(at.crew).lane_mut(at.lane).counts.refused_never_fits += 1;
             self.effects.returned.push(job);
@@ -386,6 +406,15 @@ impl<J, W> Admission<J, W> {
         self.settle();
     }
 
+    /// Sets what is done with jobs above the admissible bytes. Who waits and would have been
+    /// refused now is.
+    pub(crate) fn set_oversize(&mut self, oversize: Oversize, is_capacity_hard: bool) {
+        self.oversize = oversize;
+        self.is_capacity_hard = is_capacity_hard;
+        self.evict_what_never_fits();
+        self.settle();
+    }
+
     pub(crate) fn set_overtaking(&mut self, overtaking: Overtaking) {
         self.overtaking = overtaking;
         self.settle();
@@ -410,16 +439,12 @@ impl<J, W> Admission<J, W> {
 
     /// A wait that cannot end is a hang (I9), so a need above what can ever be had ends here.
     fn evict_what_never_fits(&mut self) {
-        let (admissible_bytes, guaranteed_bytes) =
-            (self.ledger.admissible_bytes(), self.accounts.guaranteed_bytes());
-        let largest_bytes = self.largest_bytes(&Terms::PLAIN);
-        let evicted = self.permits.evict(largest_bytes, &mut self.accounts);
+        let largest_bytes = self.largest_bytes();
+        let evicted = self.permits.evict(largest_bytes(&Terms::PLAIN), &mut self.accounts);
         self.effects.told.extend(evicted.map(|waiter| (waiter, Verdict::NeverFits)));
         for id in 0..self.crews.len() {
             let Some(crew) = self.crews[id].as_mut() else { continue };
-            let largest_bytes =
-                |terms: &Terms| terms.largest_bytes(admissible_bytes, guaranteed_bytes);
-            crew.evict(id, largest_bytes, &mut self.effects, &mut self.accounts);
+            crew.evict(id, &largest_bytes, &mut self.effects, &mut self.accounts);
             self.let_in_everywhere(id);
         }
     }

@@ -17,6 +17,7 @@ use self::op::{Op, Patience};
 use self::pair::Pair;
 use crate::accounts::Terms;
 use crate::bench::Ended;
+use crate::oversize::Oversize;
 use crate::overtaking::Overtaking;
 
 fn attach() -> impl Strategy<Value = Op> {
@@ -52,7 +53,7 @@ fn terms() -> impl Strategy<Value = Terms> {
 
 fn op() -> impl Strategy<Value = Op> {
     let which = || any::<u8>();
-    let bytes = || prop_oneof![4 => 1..8_u64, 2 => 0..2_u64, 1 => 8..30_u64];
+    let bytes = || prop_oneof![4 => 1..8_u64, 2 => 0..2_u64, 1 => 8..30_u64, 1 => 20..90_u64];
     let working = prop_oneof![40 => bytes(), 1 => Just(u64::MAX)];
     let patience = prop_oneof![
         5 => Just(Patience::Wait),
@@ -81,6 +82,9 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(crew, jobs, terms)| Op::AddLane { crew, jobs, terms }),
         2 => which().prop_map(Op::LetLaneGo),
         2 => overtaking().prop_map(Op::SetOvertaking),
+        2 => (oversize(), any::<bool>()).prop_map(|(oversize, is_capacity_hard)| {
+            Op::SetOversize { oversize, is_capacity_hard }
+        }),
         15 => (1..100_000_000_u64).prop_map(Op::PassTime),
         3 => (5..50_u64, 0..6_u64)
             .prop_map(|(capacity, reserve)| Op::Resize { capacity, reserve }),
@@ -91,6 +95,13 @@ fn op() -> impl Strategy<Value = Op> {
         1 => which().prop_map(Op::Abort),
         1 => which().prop_map(Op::WaitForEnd),
         1 => which().prop_map(Op::StopWaitingForEnd),
+    ]
+}
+
+fn oversize() -> impl Strategy<Value = Oversize> {
+    prop_oneof![
+        1 => Just(Oversize::Refuse),
+        3 => (20..100_u64).prop_map(|most_bytes| Oversize::RunAlone { most_bytes }),
     ]
 }
 

@@ -10,6 +10,7 @@ use crate::effects::Verdict;
 use crate::error::{AcquireError, BuildError};
 use crate::gate::Gate;
 use crate::ledger::Ledger;
+use crate::oversize::Oversize;
 use crate::overtaking::Overtaking;
 use crate::shared;
 use crate::waiter::Waiter;
@@ -115,6 +116,14 @@ impl Budget {
     /// [`Overtaking::NONE`] unless set.
     pub fn set_overtaking(&self, overtaking: Overtaking) {
         self.gate.change(|state| state.set_overtaking(overtaking));
+    }
+
+    /// Sets what is done with jobs and acquirers that need more than can be admitted beside others.
+    /// [`Oversize::Refuse`] unless set. Who waits and would be refused from now on is ended, as by
+    /// [`resize`](Budget::resize).
+    pub fn set_oversize(&self, oversize: Oversize) {
+        let is_detected = self.origin.is_some();
+        self.gate.change(|state| state.set_oversize(oversize, is_detected));
     }
 
     /// Waits for `bytes`, behind everybody who asked before, and holds them.
@@ -247,7 +256,7 @@ impl Budget {
             Verdict::Go => Ok(self.permit(bytes)),
             Verdict::Closed | Verdict::NeverFits => Err(AcquireError::NeverFits {
                 needed_bytes: bytes,
-                admissible_bytes: self.ledger().admissible_bytes(),
+                admissible_bytes: self.gate.look(|state| state.largest_request_bytes()),
             }),
         }
     }

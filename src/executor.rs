@@ -258,33 +258,13 @@ impl Executor {
         scope::enter(&self.default_lane, body)
     }
 
-    /// Whether a job of this cost could ever be admitted, as the budget is now. To be asked
-    /// before an input is loaded that would be refused anyway.
+    /// Whether a job of this cost could ever be admitted: [`Lane::check`].
     ///
     /// # Errors
     ///
-    /// [`Refused::NeverFits`](crate::Refused::NeverFits), with both numbers.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use admit::{Budget, Cost, Executor, MIB};
-    ///
-    /// let executor = Executor::builder().workers(1).budget(Budget::new(64 * MIB, 0)?).build()?;
-    /// assert!(executor.check(Cost::new(64 * MIB)).is_ok());
-    /// assert_eq!(
-    ///     executor.check(Cost::new(64 * MIB).input(MIB)).unwrap_err().to_string(),
-    ///     "job never fits: it needs 65 MiB (64 MiB working, 1 MiB input), \
-    ///      and at most 64 MiB are admissible",
-    /// );
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+    /// As for [`Lane::check`].
     pub fn check(&self, cost: Cost) -> Result<(), Refused> {
-        let admissible_bytes = self.shared().gate.look(|state| state.ledger().admissible_bytes());
-        match cost.total_bytes() {
-            Some(bytes) if bytes <= admissible_bytes => Ok(()),
-            _ => Err(Refused::NeverFits { cost, admissible_bytes }),
-        }
+        self.default_lane.check(cost)
     }
 
     /// A consistent picture of the executor and its budget, as of one instant.

@@ -113,6 +113,36 @@ impl Lane {
         self.shared.gate.look(|state| Arc::clone(&state.crew(id.crew).lane(id.lane).name))
     }
 
+    /// Whether a job of this cost could ever be admitted, as the budget is now. To be asked
+    /// before an input is loaded that would be refused anyway.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::NeverFits`], with both numbers.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use admit::{Budget, Cost, Executor, MIB};
+    ///
+    /// let executor = Executor::builder().workers(1).budget(Budget::new(64 * MIB, 0)?).build()?;
+    /// assert!(executor.default_lane().check(Cost::new(64 * MIB)).is_ok());
+    /// assert_eq!(
+    ///     executor.check(Cost::new(64 * MIB).input(MIB)).unwrap_err().to_string(),
+    ///     "job never fits: it needs 65 MiB (64 MiB working, 1 MiB input), \
+    ///      and at most 64 MiB are admissible",
+    /// );
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn check(&self, cost: Cost) -> Result<(), Refused> {
+        let id = self.id();
+        let admissible_bytes = self.shared.gate.look(|state| state.largest_bytes_of(id));
+        match cost.total_bytes() {
+            Some(bytes) if bytes <= admissible_bytes => Ok(()),
+            _ => Err(Refused::NeverFits { cost, admissible_bytes }),
+        }
+    }
+
     /// Submits a job, waiting for a place while the lane is full.
     ///
     /// # Errors
@@ -404,8 +434,8 @@ impl Lane {
             Verdict::Go => Ok(ticket),
             Verdict::Closed => Err(Refused::Closed),
             Verdict::NeverFits => {
-                let admissible_bytes =
-                    self.shared.gate.look(|state| state.ledger().admissible_bytes());
+                let id = self.id();
+                let admissible_bytes = self.shared.gate.look(|state| state.largest_bytes_of(id));
                 Err(Refused::NeverFits { cost, admissible_bytes })
             }
         }

@@ -42,6 +42,8 @@ pub struct Ledger {
     pub held_bytes: u64,
     /// The most bytes that were ever held at once.
     pub peak_held_bytes: u64,
+    /// How many hold them: jobs in flight, and permits, also those of no bytes.
+    pub holders: u64,
 }
 
 impl Ledger {
@@ -52,6 +54,7 @@ impl Ledger {
             waiting_limit_bytes: 0,
             held_bytes: 0,
             peak_held_bytes: 0,
+            holders: 0,
         }
     }
 
@@ -72,15 +75,33 @@ impl Ledger {
         bytes == 0 || bytes <= self.free_bytes()
     }
 
+    /// Whether nothing is in flight: not even a job, or a permit, of no bytes.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.holders == 0
+    }
+
     pub(crate) fn hold(&mut self, bytes: u64) {
-        assert!(self.fits(bytes), "I1: admitted bytes never exceed the admissible bytes");
+        assert!(self.fits(bytes) || self.is_idle(), "I1: admitted bytes are admissible, or alone");
         self.held_bytes += bytes;
+        self.holders += 1;
         self.peak_held_bytes = self.peak_held_bytes.max(self.held_bytes);
     }
 
-    pub(crate) fn release(&mut self, bytes: u64) {
+    /// Part of what one holds returns.
+    pub(crate) fn release_part(&mut self, bytes: u64) {
         self.held_bytes =
             self.held_bytes.checked_sub(bytes).expect("I3: every permit returns its bytes once");
+    }
+
+    /// All of what one holds returns.
+    pub(crate) fn release(&mut self, bytes: u64) {
+        self.release_part(bytes);
+        self.holders -= 1;
+    }
+
+    /// What one held, two hold.
+    pub(crate) fn split(&mut self) {
+        self.holders += 1;
     }
 }
 

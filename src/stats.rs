@@ -226,12 +226,13 @@ impl fmt::Display for Why {
         if !self.has_free_worker {
             return write!(f, "; all workers are busy with {} jobs", self.running_jobs);
         }
-        write!(
-            f,
-            "; {} of {} admissible are free",
-            Bytes(self.free_bytes),
-            Bytes(self.admissible_bytes)
-        )?;
+        if self.needed_bytes > self.admissible_bytes {
+            let admissible = Bytes(self.admissible_bytes);
+            write!(f, ", more than the {admissible} admissible, and runs when nothing else does")?;
+        } else {
+            let (free, admissible) = (Bytes(self.free_bytes), Bytes(self.admissible_bytes));
+            write!(f, "; {free} of {admissible} admissible are free")?;
+        }
         if self.needed_bytes <= self.free_bytes {
             return f.write_str("; somebody who came before it waits for bytes");
         }

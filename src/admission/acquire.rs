@@ -7,7 +7,7 @@ use crate::answer::Request;
 impl<J, W> Admission<J, W> {
     /// Asks for bytes behind everybody who asked before.
     pub(crate) fn request(&mut self, bytes: u64) -> Request {
-        let admissible_bytes = self.largest_bytes(&Terms::PLAIN);
+        let admissible_bytes = self.largest_request_bytes();
         if bytes > admissible_bytes {
             return Request::NeverFits { admissible_bytes };
         }
@@ -15,6 +15,11 @@ impl<J, W> Admission<J, W> {
         self.permits.enter(seq, bytes, &mut self.accounts);
         self.settle();
         if self.permits.is_last(seq) { Request::Waiting { seq } } else { Request::Granted }
+    }
+
+    /// The most that can ever be acquired.
+    pub(crate) fn largest_request_bytes(&self) -> u64 {
+        self.largest_bytes()(&Terms::PLAIN)
     }
 
     /// Names who is to be told when the bytes are there.
@@ -33,12 +38,17 @@ impl<J, W> Admission<J, W> {
 
     /// A permit returns some of its bytes, and itself if `last`.
     pub(crate) fn release(&mut self, bytes: u64, last: bool) {
-        self.ledger.release(bytes);
+        if last {
+            self.ledger.release(bytes);
+        } else {
+            self.ledger.release_part(bytes);
+        }
         self.permits.release(bytes, last, &mut self.accounts);
         self.settle();
     }
 
     pub(crate) fn split_permit(&mut self) {
+        self.ledger.split();
         self.permits.split();
     }
 }

@@ -69,6 +69,10 @@ impl<J, W> Admission<J, W> {
         if self.fits(first.account, first.bytes) {
             return Some(first);
         }
+        if self.is_oversize(first.bytes) {
+            // What is guaranteed to a lane and has no bytes would keep it from being alone.
+            return self.pass(first);
+        }
         self.first_within_guarantee().or_else(|| self.pass(first))
     }
 
@@ -115,12 +119,23 @@ impl<J, W> Admission<J, W> {
     #[inline]
     fn fits(&self, account: AccountId, bytes: u64) -> bool {
         if self.accounts.promised_bytes() == 0 {
-            return self.ledger.fits(bytes);
+            return self.ledger.fits(bytes) || self.fits_alone(bytes);
         }
         let own_bytes = self.accounts.get(account).promised_bytes();
         let others_bytes = self.accounts.promised_to_others(account);
         let common_bytes = self.ledger.free_bytes().saturating_sub(others_bytes);
-        (bytes <= own_bytes || bytes <= common_bytes) && self.ledger.fits(bytes)
+        let fits = bytes <= own_bytes || bytes <= common_bytes;
+        fits && self.ledger.fits(bytes) || self.fits_alone(bytes)
+    }
+
+    /// Above the admissible bytes, and waiting: then it may be admitted, alone.
+    fn is_oversize(&self, bytes: u64) -> bool {
+        bytes > self.ledger.admissible_bytes()
+    }
+
+    /// Alone by who is in flight and not by what is free: jobs of no bytes are in flight as well.
+    fn fits_alone(&self, bytes: u64) -> bool {
+        self.is_oversize(bytes) && self.ledger.is_idle()
     }
 
     /// The first of the first in all lines. A lane whose crew has no free worker for it makes no

@@ -3,6 +3,7 @@
 use super::model::{At, GONE, Id, Model, ModelJob, ModelLine, Turn};
 use crate::accounts::Terms;
 use crate::crew::WINDOW;
+use crate::oversize::Oversize;
 use crate::queue::Passed;
 
 /// What a line holds.
@@ -115,7 +116,15 @@ impl Model {
         let guaranteed: u64 =
             self.lines().iter().map(|line| self.line(*line).terms.guaranteed_bytes).sum();
         let common = self.admissible().saturating_sub(guaranteed - terms.guaranteed_bytes);
-        common.max(terms.guaranteed_bytes.min(self.admissible())).min(terms.most_bytes)
+        let beside_others = common.max(terms.guaranteed_bytes.min(self.admissible()));
+        let Oversize::RunAlone { most_bytes } = self.oversize else {
+            return beside_others.min(terms.most_bytes);
+        };
+        if guaranteed > terms.guaranteed_bytes {
+            return beside_others.min(terms.most_bytes);
+        }
+        let hard = if self.is_capacity_hard { self.capacity } else { u64::MAX };
+        beside_others.max(most_bytes.min(hard)).min(terms.most_bytes)
     }
 
     pub(super) fn pass_time(&mut self, nanos: u64) {
@@ -197,6 +206,11 @@ impl Model {
         let fits = first.need <= first.promised || first.need <= common(first);
         let claim = if is_there(first) && (first.need == 0 || fits) {
             *first
+        } else if first.need > self.admissible() {
+            match self.holders() {
+                0 => *first,
+                _ => return self.pass(*first),
+            }
         } else {
             let within = |claim: &&ModelClaim| claim.has_guarantee && claim.need <= claim.promised;
             match claims.iter().find(|claim| within(claim) && is_there(claim)) {
@@ -211,7 +225,8 @@ impl Model {
         let free = self.admissible().saturating_sub(self.held());
         let own = self.promised(line);
         let common = free.saturating_sub(self.all_promised() - own);
-        need == 0 || (need <= free && (need <= own || need <= common))
+        let alone = need > self.admissible() && self.holders() == 0;
+        need == 0 || (need <= free && (need <= own || need <= common)) || alone
     }
 
     fn passed(&mut self, line: Option<(usize, usize)>, id: Id) -> &mut Passed {

@@ -9,6 +9,7 @@ use crate::bench::{Ended, Rank};
 use crate::counts::Counts;
 use crate::effects::{Fate, Verdict};
 use crate::error::Limit;
+use crate::oversize::Oversize;
 use crate::overtaking::Overtaking;
 use crate::queue::Passed;
 use crate::sys::clock::Moment;
@@ -155,6 +156,8 @@ pub(super) struct Model {
     pub(super) requests: Vec<(Id, u64)>,
     pub(super) requests_passed: BTreeMap<Id, Passed>,
     pub(super) overtaking: Overtaking,
+    pub(super) oversize: Oversize,
+    pub(super) is_capacity_hard: bool,
     pub(super) now: Moment,
     pub(super) overtook: Vec<Id>,
     pub(super) permits: Vec<u64>,
@@ -177,6 +180,8 @@ impl Model {
             requests: Vec::new(),
             requests_passed: BTreeMap::new(),
             overtaking: Overtaking::NONE,
+            oversize: Oversize::Refuse,
+            is_capacity_hard: false,
             now: Moment::at(0),
             overtook: Vec::new(),
             permits: Vec::new(),
@@ -222,6 +227,11 @@ impl Model {
     pub(super) fn held(&self) -> u64 {
         let jobs: u64 = self.jobs.iter().filter(|job| job.holds()).map(|job| job.need).sum();
         jobs + self.permits.iter().sum::<u64>()
+    }
+
+    /// Jobs in flight, and permits.
+    pub(super) fn holders(&self) -> usize {
+        self.jobs.iter().filter(|job| job.holds()).count() + self.permits.len()
     }
 
     /// Jobs and input bytes inside, those bytes included that are still to be dropped.

@@ -2,6 +2,7 @@
 
 use crate::accounts::Terms;
 use crate::bench::Ended;
+use crate::oversize::Oversize;
 use crate::overtaking::Overtaking;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,6 +30,10 @@ pub(super) enum Op {
     },
     LetLaneGo(u8),
     SetOvertaking(Overtaking),
+    SetOversize {
+        oversize: Oversize,
+        is_capacity_hard: bool,
+    },
     Detach(u8),
     StartWorker(u8),
     Offer {

@@ -111,6 +111,12 @@ impl Pair {
                 self.bound = u32::max(self.bound, overtaking.most());
                 model.settle();
             }
+            Op::SetOversize { oversize, is_capacity_hard } => {
+                real.set_oversize(oversize, is_capacity_hard);
+                (model.oversize, model.is_capacity_hard) = (oversize, is_capacity_hard);
+                model.evict_what_never_fits();
+                model.settle();
+            }
             Op::StartWorker(crew) => {
                 let crew = pick(&open(model), crew)?;
                 real.start_worker(crew);

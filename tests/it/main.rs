@@ -17,6 +17,7 @@ mod lanes;
 mod map;
 mod mix;
 mod outcome;
+mod oversize;
 mod plan;
 mod reentry;
 mod refusal;
