@@ -64,6 +64,10 @@ pub(crate) struct Account {
     pub(crate) terms: Terms,
     pub(crate) running_jobs: usize,
     pub(crate) held_bytes: u64,
+    /// Permits that were acquired in this line, or that its jobs kept.
+    pub(crate) permits: u64,
+    /// Their bytes. They are among those held.
+    pub(crate) permit_bytes: u64,
     /// Byte-nanoseconds, divided by the share. In 53 bits there is room for a second's use of a
     /// kibibyte beside that of a tebibyte over a month.
     used: f64,
@@ -115,8 +119,21 @@ impl Account {
         self.running_jobs < self.terms.most_workers && (bytes == 0 || bytes <= room_bytes)
     }
 
+    /// A permit returns some of its bytes, and itself if it is the last of them.
+    pub(crate) fn release_permit(&mut self, bytes: u64, last: bool) {
+        self.held_bytes -= bytes;
+        self.permit_bytes -= bytes;
+        self.permits -= u64::from(last);
+    }
+
+    /// Of what is held, so many bytes are held by one more permit from now on.
+    pub(crate) fn split_permit(&mut self, bytes: u64) {
+        self.permit_bytes += bytes;
+        self.permits += 1;
+    }
+
     pub(crate) fn holds(&self) -> bool {
-        self.held_bytes > 0 || self.running_jobs > 0
+        self.held_bytes > 0 || self.running_jobs > 0 || self.permits > 0
     }
 
     /// The use that a time with what is held now comes to.
@@ -156,6 +173,8 @@ impl Accounts {
             terms,
             running_jobs: 0,
             held_bytes: 0,
+            permits: 0,
+            permit_bytes: 0,
             used: 0.0,
             since: self.now,
             is_listed: false,

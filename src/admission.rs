@@ -9,6 +9,8 @@
 //! [`settle`](Admission::settle), which admits whoever may go now. What has to happen outside
 //! the lock is left in [`Effects`]: whom to wake, and which jobs to end.
 
+use std::time::Duration;
+
 use crate::accounts::{Accounts, Terms};
 use crate::answer::{LaneId, Offer, Refusal, Ticket};
 use crate::bench::{Done, Grant, Rank};
@@ -26,7 +28,9 @@ use crate::sys::clock::Moment;
 
 mod acquire;
 mod attach;
+mod hold;
 mod settle;
+mod stall;
 
 #[derive(Debug)]
 pub(crate) struct Admission<J, W> {
@@ -41,6 +45,10 @@ pub(crate) struct Admission<J, W> {
     /// Lanes whose places in the intake may still have the credit of those that had them before.
     added: Vec<LaneId>,
     next_seq: u64,
+    /// When somebody last got bytes, or returned some.
+    moved: Moment,
+    /// How long the budget may stand still. `None`: for ever.
+    stall_timeout: Option<Duration>,
     effects: Effects<J, W>,
 }
 
@@ -57,6 +65,8 @@ impl<J, W> Admission<J, W> {
             is_capacity_hard: false,
             added: Vec::new(),
             next_seq: 0,
+            moved: Moment::START,
+            stall_timeout: Some(stall::DEFAULT_TIMEOUT),
             effects: Effects::new(),
         }
     }
@@ -224,7 +234,7 @@ impl<J, W> Admission<J, W> {
     fn take_back(&mut self, ticket: Ticket) -> Option<Limit> {
         let (crew, accounts) = self.crew_and_accounts(ticket.at.crew);
         let limit = crew.limit_met_by(ticket.at.lane, ticket.seq)?;
-        let job = crew.leave_outside(ticket.at.lane, ticket.seq, accounts)?;
+        let (job, _) = crew.leave_outside(ticket.at.lane, ticket.seq, accounts)?;
         self.effects.returned.push(job);
         self.let_in(ticket.at);
         self.settle();
@@ -258,7 +268,8 @@ impl<J, W> Admission<J, W> {
                 self.let_in(at);
             }
             Place::Admitted { at, bytes } => {
-                self.ledger.release(bytes);
+                self.ledger.end_job(bytes);
+                self.moved();
                 let (crew, accounts) = self.crew_and_accounts(at.crew);
                 crew.end_unstarted(at.lane, bytes, accounts);
             }
@@ -310,9 +321,10 @@ impl<J, W> Admission<J, W> {
     /// A worker's job has ended: its bytes return, once (I3), and the worker is free, and gets
     /// the next job if there is one for it.
     pub(crate) fn finish(&mut self, crew: usize, done: Done) -> Option<Grant<J>> {
-        self.ledger.release(done.bytes);
         let (its_crew, accounts) = self.crew_and_accounts(crew);
-        its_crew.finish(done, accounts);
+        let bytes = its_crew.finish(done, accounts);
+        self.ledger.end_job(bytes);
+        self.moved();
         // A worker that is here takes what is ready, or else what is admitted first.
         let ready = self.take(crew);
         let taker = if ready.is_none() { Some(crew) } else { None };

@@ -16,6 +16,24 @@ pub(crate) struct Ticket {
     pub(crate) seq: u64,
 }
 
+/// Names a job that is admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slot {
+    pub(crate) crew: usize,
+    pub(crate) slot: usize,
+    pub(crate) seq: u64,
+}
+
+/// The answer to a job that wants to hold more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Growth {
+    Granted,
+    NotNow { free_bytes: u64 },
+    NeverFits { held_bytes: u64, admissible_bytes: u64 },
+    /// The job has ended.
+    Ended,
+}
+
 /// Which bound a submission met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {

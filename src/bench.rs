@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use slab::Slab;
+
 use crate::effects::Verdict;
 use crate::sys::clock::Moment;
 
@@ -10,6 +12,17 @@ use crate::sys::clock::Moment;
 #[derive(Debug)]
 pub(crate) struct Grant<J> {
     pub(crate) job: J,
+    pub(crate) lane: usize,
+    pub(crate) seq: u64,
+    pub(crate) bytes: u64,
+    pub(crate) since: Moment,
+    /// Its place among those that are admitted.
+    pub(crate) slot: usize,
+}
+
+/// What a job that is admitted and has not ended holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Holding {
     pub(crate) lane: usize,
     pub(crate) seq: u64,
     pub(crate) bytes: u64,
@@ -27,8 +40,7 @@ pub(crate) enum Ended {
 /// What a worker reports when its job has ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Done {
-    pub(crate) lane: usize,
-    pub(crate) bytes: u64,
+    pub(crate) slot: usize,
     pub(crate) ended: Ended,
     pub(crate) waited: Duration,
 }
@@ -44,6 +56,8 @@ pub(crate) enum Rank {
 pub(crate) struct Bench<J, W> {
     /// Admitted jobs that no worker has fetched yet, at most one for each free worker.
     ready: VecDeque<Grant<J>>,
+    /// These, and those that run.
+    holding: Slab<Holding>,
     workers: usize,
     free: usize,
     /// Free workers that lie down, the last one on top: its caches are the warmest, and it may
@@ -60,6 +74,7 @@ impl<J, W> Bench<J, W> {
     pub(crate) fn new() -> Self {
         Bench {
             ready: VecDeque::new(),
+            holding: Slab::new(),
             workers: 0,
             free: 0,
             benched: Vec::new(),
@@ -96,6 +111,21 @@ impl<J, W> Bench<J, W> {
         self.free -= 1;
     }
 
+    /// A job is admitted.
+    #[inline]
+    pub(crate) fn hold(&mut self, holding: Holding) -> usize {
+        self.holding.insert(holding)
+    }
+
+    /// What the job with this number holds, unless it has ended.
+    pub(crate) fn holding_mut(&mut self, slot: usize, seq: u64) -> Option<&mut Holding> {
+        self.holding.get_mut(slot).filter(|holding| holding.seq == seq)
+    }
+
+    pub(crate) fn holdings(&self) -> impl Iterator<Item = &Holding> {
+        self.holding.iter().map(|(_, holding)| holding)
+    }
+
     /// Keeps an admitted job for a free worker that is not here.
     pub(crate) fn make_ready(&mut self, grant: Grant<J>) {
         self.ready.push_back(grant);
@@ -110,7 +140,9 @@ impl<J, W> Bench<J, W> {
     /// Takes back an admitted job that no worker has fetched.
     pub(crate) fn take_back(&mut self, seq: u64) -> Option<Grant<J>> {
         let at = self.ready.iter().position(|grant| grant.seq == seq)?;
-        self.ready.remove(at)
+        let grant = self.ready.remove(at)?;
+        self.holding.remove(grant.slot);
+        Some(grant)
     }
 
     pub(crate) fn take_ready(&mut self) -> Option<Grant<J>> {
@@ -120,8 +152,9 @@ impl<J, W> Bench<J, W> {
     }
 
     /// A worker's job has ended.
-    pub(crate) fn become_free(&mut self) {
+    pub(crate) fn become_free(&mut self, slot: usize) -> Holding {
         self.free += 1;
+        self.holding.remove(slot)
     }
 
     pub(crate) fn lie_down(&mut self, worker: W, rank: Rank) {

@@ -12,6 +12,7 @@ use crate::gate::Gate;
 use crate::ledger::Ledger;
 use crate::oversize::Oversize;
 use crate::overtaking::Overtaking;
+use crate::permit::{Holder, Permit};
 use crate::shared;
 use crate::waiter::Waiter;
 
@@ -126,13 +127,45 @@ impl Budget {
         self.gate.change(|state| state.set_oversize(oversize, is_detected));
     }
 
+    /// Sets how long the budget may stand still; a minute, unless set, and `None` for ever.
+    ///
+    /// It stands still while no job runs on it, somebody waits for bytes, and no permit returns any.
+    /// Then only the owners of [`Permit`]s and [`Lease`](crate::Lease)s can make room, and one of
+    /// them may be the thread that waits, which nobody can see from here. So whoever has waited this
+    /// long for bytes of a budget that has stood still this long is ended, first come first:
+    /// a waiting job with [`JoinError::Stalled`](crate::JoinError::Stalled), a submission that
+    /// waits for a place with [`Refused::Stalled`](crate::Refused::Stalled), an acquirer with
+    /// [`AcquireError::Stalled`]. Seen by the threads that wait, four times a second.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use admit::{Budget, Context, Cost, Executor, JoinError, MIB};
+    ///
+    /// let budget = Budget::new(64 * MIB, 0)?;
+    /// budget.set_stall_timeout(Some(Duration::from_millis(10)));
+    /// let executor = Executor::builder().workers(1).budget(budget).build()?;
+    /// let keep_all = || Context::current().expect("a job").keep(48 * MIB);
+    /// let kept = executor.submit(Cost::new(48 * MIB), keep_all)?.join()??;
+    /// // It cannot start while this very thread has the bytes.
+    /// let second = executor.submit(Cost::new(32 * MIB), || ())?;
+    /// assert!(matches!(second.join(), Err(JoinError::Stalled { .. })));
+    /// drop(kept);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_stall_timeout(&self, timeout: Option<Duration>) {
+        self.gate.change(|state| state.set_stall_timeout(timeout));
+    }
+
     /// Waits for `bytes`, behind everybody who asked before, and holds them.
     ///
     /// # Errors
     ///
     /// [`AcquireError::NeverFits`], also when the budget shrinks during the wait;
     /// [`AcquireError::OwnWorker`] when a job would have to wait for the budget it was admitted
-    /// by.
+    /// by; [`AcquireError::Stalled`] when permits hold the bytes and the budget
+    /// [stands still](Budget::set_stall_timeout).
     ///
     /// # Blocking
     ///
@@ -242,7 +275,7 @@ impl Budget {
             }
         };
         let waiter = waiter.expect("it was made for this");
-        let mut verdict = waiter.wait(deadline);
+        let mut verdict = self.gate.wait(&waiter, deadline);
         if verdict.is_none() {
             if self.gate.change(|state| state.withdraw_request(seq)) {
                 return Err(not_now(bytes, &self.ledger()));
@@ -254,6 +287,11 @@ impl Budget {
         }
         match verdict.expect("waited for") {
             Verdict::Go => Ok(self.permit(bytes)),
+            Verdict::Stalled => {
+                let Ledger { permits, held_bytes, .. } = self.ledger();
+                let free_bytes = self.ledger().free_bytes();
+                Err(AcquireError::Stalled { needed_bytes: bytes, free_bytes, permits, held_bytes })
+            }
             Verdict::Closed | Verdict::NeverFits => Err(AcquireError::NeverFits {
                 needed_bytes: bytes,
                 admissible_bytes: self.gate.look(|state| state.largest_request_bytes()),
@@ -262,7 +300,7 @@ impl Budget {
     }
 
     fn permit(&self, bytes: u64) -> Permit {
-        Permit { gate: Arc::clone(&self.gate), bytes }
+        Permit::of(Holder::Acquirer(Arc::clone(&self.gate)), bytes)
     }
 }
 
@@ -277,71 +315,5 @@ fn not_now(needed_bytes: u64, ledger: &Ledger) -> AcquireError {
 impl fmt::Debug for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Budget").field("ledger", &self.ledger()).finish()
-    }
-}
-
-/// Bytes of a [`Budget`] that are held until this is dropped.
-///
-/// A permit may be sent to another thread, split and shrunk, and moved into whatever owns the
-/// memory it stands for.
-///
-/// # Examples
-///
-/// ```
-/// use admit::{Budget, MIB};
-///
-/// let budget = Budget::new(64 * MIB, 0)?;
-/// let mut permit = budget.acquire(40 * MIB)?;
-/// let part = permit.split(10 * MIB).expect("10 of 40 MiB");
-/// assert_eq!((permit.bytes(), part.bytes()), (30 * MIB, 10 * MIB));
-/// assert!(permit.split(31 * MIB).is_none());
-/// drop(part);
-/// assert_eq!(budget.ledger().held_bytes, 30 * MIB);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[must_use = "a permit that is dropped holds nothing"]
-pub struct Permit {
-    gate: Arc<Gate>,
-    bytes: u64,
-}
-
-impl Permit {
-    /// How many bytes this permit holds.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Moves `bytes` into a permit of their own. `None`, and no change, if there are not as
-    /// many.
-    pub fn split(&mut self, bytes: u64) -> Option<Permit> {
-        let rest = self.bytes.checked_sub(bytes)?;
-        self.gate.change(|state| state.split_permit());
-        self.bytes = rest;
-        Some(Permit { gate: Arc::clone(&self.gate), bytes })
-    }
-
-    /// Returns what is held above `bytes`, at once. Never grows: with no more than `bytes` held
-    /// nothing changes.
-    pub fn shrink_to(&mut self, bytes: u64) {
-        if let Some(excess) = self.bytes.checked_sub(bytes).filter(|excess| *excess > 0) {
-            self.bytes = bytes;
-            if !self.gate.was_forked() {
-                self.gate.change(|state| state.release(excess, false));
-            }
-        }
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        if !self.gate.was_forked() {
-            self.gate.change(|state| state.release(self.bytes, true));
-        }
-    }
-}
-
-impl fmt::Debug for Permit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Permit").field("bytes", &self.bytes).finish_non_exhaustive()
     }
 }

@@ -1,54 +1,11 @@
-//! What a running job may ask about itself.
+//! What a running job may ask about itself, and what it may do with its bytes.
 
-use std::cell::{Cell, RefCell};
 use std::fmt;
-use std::sync::Arc;
 
-use crate::bench::Ended;
-use crate::job::Job;
-use crate::sync::thread_local;
-
-thread_local! {
-    /// Whom this thread works for, if it is a worker.
-    static WORKS_FOR: Cell<Option<Employer>> = const { Cell::new(None) };
-    static RUNNING: RefCell<Option<Arc<dyn Job>>> = const { RefCell::new(None) };
-}
-
-/// An executor by its place: the address of its budget's gate, and its crew there. Its workers
-/// keep both alive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Employer {
-    pub(crate) gate: usize,
-    pub(crate) crew: usize,
-}
-
-/// Does something for an executor as one of its workers would: it must not wait for the
-/// executor either.
-pub(crate) fn as_worker_of(employer: Employer, act: impl FnOnce()) {
-    let before = WORKS_FOR.try_with(|works_for| works_for.replace(Some(employer)));
-    act();
-    if let Ok(before) = before {
-        WORKS_FOR.with(|works_for| works_for.set(before));
-    }
-}
-
-pub(crate) fn employer() -> Option<Employer> {
-    WORKS_FOR.try_with(Cell::get).ok().flatten()
-}
-
-pub(crate) fn work_for(employer: Employer) {
-    WORKS_FOR.with(|works_for| works_for.set(Some(employer)));
-}
-
-/// Runs a job with itself as the thread's context.
-pub(crate) fn run(job: Arc<dyn Job>) -> (Arc<dyn Job>, Ended) {
-    RUNNING.with(|running| {
-        running.replace(Some(job));
-        // The borrow is shared, so that the job may borrow too.
-        let ended = running.borrow().as_ref().expect("put there above").run();
-        (running.take().expect("put there above"), ended)
-    })
-}
+use crate::answer::Growth;
+use crate::error::AcquireError;
+use crate::permit::{Holder, Permit};
+use crate::running::{self, Running};
 
 /// The job that runs on the current thread, as it sees itself.
 ///
@@ -80,20 +37,121 @@ pub(crate) fn run(job: Arc<dyn Job>) -> (Arc<dyn Job>, Ended) {
 /// ```
 #[derive(Clone)]
 pub struct Context {
-    job: Arc<dyn Job>,
+    running: Running,
 }
 
 impl Context {
     /// The context of the job that runs on this thread, if one does.
     pub fn current() -> Option<Context> {
-        let job = RUNNING.try_with(|job| job.try_borrow().ok()?.clone()).ok().flatten()?;
-        Some(Context { job })
+        running::current().map(|running| Context { running })
     }
 
     /// Whether the job's handle asked it to stop. What to do about it is up to the job: the
     /// handle gets whatever the job returns.
     pub fn is_cancelled(&self) -> bool {
-        self.job.is_asked_to_cancel()
+        self.running.job.is_asked_to_cancel()
+    }
+
+    /// How many bytes the job holds: those it was admitted with, those it has
+    /// [grown](Context::grow) by, less those it has [kept](Context::keep). 0 when it has ended.
+    pub fn held_bytes(&self) -> u64 {
+        let slot = self.running.slot;
+        let shared = self.running.executor.find();
+        shared.and_then(|shared| shared.gate.change(|state| state.held_by(slot))).unwrap_or(0)
+    }
+
+    /// Takes `bytes` of what the job holds into a permit, which holds them after the job has ended:
+    /// for a result that outlives it. Return it with the value, best as a [`Lease`](crate::Lease),
+    /// and the bytes count until the caller drops it, also while nobody has asked for the value.
+    /// Dropping the permit at once returns bytes that the job needs no more.
+    ///
+    /// The permit is its lane's: it counts for the lane's share, guarantee and ceiling, and keeps
+    /// the lane.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError::NotHeld`] if the job does not hold as many, [`AcquireError::Ended`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use admit::{Budget, Context, Cost, Executor, Lease, MIB};
+    ///
+    /// let budget = Budget::new(64 * MIB, 0)?;
+    /// let executor = Executor::builder().workers(1).budget(budget.clone()).build()?;
+    /// // 48 MiB to work with, of which the result takes 3.
+    /// let handle = executor.submit(Cost::new(48 * MIB), || {
+    ///     let picture = vec![0_u8; 3 << 20];
+    ///     let context = Context::current().expect("this is a job");
+    ///     let permit = context.keep(picture.len() as u64).expect("the job holds more");
+    ///     permit.with(picture)
+    /// })?;
+    /// let lease: Lease<Vec<u8>> = handle.join()?;
+    /// assert_eq!(lease.len(), 3 << 20);
+    /// assert_eq!(budget.ledger().held_bytes, 3 * MIB);
+    /// drop(lease);
+    /// assert_eq!(budget.ledger().held_bytes, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn keep(&self, bytes: u64) -> Result<Permit, AcquireError> {
+        let Some(shared) = self.running.executor.find() else { return Err(AcquireError::Ended) };
+        let kept = shared.gate.change(|state| state.keep(self.running.slot, bytes));
+        match kept {
+            Some(Ok(at)) => Ok(Permit::of(Holder::Lane(shared, at), bytes)),
+            Some(Err(held_bytes)) => Err(AcquireError::NotHeld { kept_bytes: bytes, held_bytes }),
+            None => Err(AcquireError::Ended),
+        }
+    }
+
+    /// Adds `bytes` to what the job holds, if they are free now. Never waits: jobs that all held
+    /// some and waited for more would wait for ever.
+    ///
+    /// Those who wait for bytes come first. A job grows in spite of them only within what its lane
+    /// was [guaranteed](crate::LaneOptions::guaranteed_bytes), or where the budget allows
+    /// [overtaking](crate::Budget::set_overtaking), and it then counts as one that passes. So
+    /// declare the most that a job may need, and return what it does not, rather than the reverse,
+    /// where that is known.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError::NotNow`]; [`AcquireError::NeverFits`] if no job of the lane could hold as
+    /// much in all; [`AcquireError::Ended`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use admit::{AcquireError, Budget, Context, Cost, Executor, MIB};
+    ///
+    /// let budget = Budget::new(64 * MIB, 0)?;
+    /// let executor = Executor::builder().workers(1).budget(budget.clone()).build()?;
+    /// let job = || {
+    ///     let context = Context::current().expect("this is a job");
+    ///     context.grow(16 * MIB).expect("nobody else has anything");
+    ///     assert!(matches!(context.grow(64 * MIB), Err(AcquireError::NeverFits { .. })));
+    ///     context.held_bytes()
+    /// };
+    /// assert_eq!(executor.submit(Cost::new(MIB), job)?.join()?, 17 * MIB);
+    /// assert_eq!(budget.ledger().held_bytes, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn grow(&self, bytes: u64) -> Result<(), AcquireError> {
+        let Some(shared) = self.running.executor.find() else { return Err(AcquireError::Ended) };
+        let slot = self.running.slot;
+        let (growth, ledger) =
+            shared.gate.change(|state| (state.grow(slot, bytes), *state.ledger()));
+        match growth {
+            Growth::Granted => Ok(()),
+            Growth::NotNow { free_bytes } => Err(AcquireError::NotNow {
+                needed_bytes: bytes,
+                free_bytes,
+                admissible_bytes: ledger.admissible_bytes(),
+            }),
+            Growth::NeverFits { held_bytes, admissible_bytes } => Err(AcquireError::NeverFits {
+                needed_bytes: held_bytes.saturating_add(bytes),
+                admissible_bytes,
+            }),
+            Growth::Ended => Err(AcquireError::Ended),
+        }
     }
 }
 

@@ -16,6 +16,8 @@ pub struct Counts {
     pub aborted: u64,
     /// Waiting jobs that were ended because the budget shrank below their need.
     pub evicted: u64,
+    /// Jobs that were ended, or submissions refused, because the budget stood still.
+    pub stalled: u64,
     /// Submissions refused because the lane was full, at once or after a timeout.
     pub refused_full: u64,
     /// Submissions refused because the job never fits.
@@ -38,6 +40,7 @@ impl Counts {
         self.cancelled += other.cancelled;
         self.aborted += other.aborted;
         self.evicted += other.evicted;
+        self.stalled += other.stalled;
         self.refused_full += other.refused_full;
         self.refused_never_fits += other.refused_never_fits;
         self.refused_closed += other.refused_closed;

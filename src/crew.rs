@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use slab::Slab;
 
-use crate::accounts::{Accounts, Terms, Turn};
+use crate::accounts::{Account, Accounts, Terms, Turn};
 use crate::answer::LaneId;
-use crate::bench::{Bench, Done, Ended, Grant};
+use crate::bench::{Bench, Done, Ended, Grant, Holding};
 use crate::counts::Counts;
 use crate::effects::{Effects, Fate, Gone, Place, Verdict};
 use crate::error::Limit;
@@ -217,12 +217,13 @@ impl<J, W> Crew<J, W> {
         };
         queue.forget_passes(seq);
         let Entry { job, bytes, since, submitter, .. } = entry;
+        let slot = self.bench.hold(Holding { lane, seq, bytes, since: accounts.now() });
         self.change_account(lane, accounts, |account| {
             account.running_jobs += 1;
             account.held_bytes += bytes;
         });
         self.note_head(lane, accounts);
-        (Grant { job, lane, seq, bytes, since }, submitter)
+        (Grant { job, lane, seq, bytes, since, slot }, submitter)
     }
 
     /// Takes back a job that was admitted and not fetched. It holds its bytes until
@@ -277,12 +278,12 @@ impl<J, W> Crew<J, W> {
         lane: usize,
         seq: u64,
         accounts: &mut Accounts,
-    ) -> Option<J> {
+    ) -> Option<(J, Option<W>)> {
         let entry = self.lanes[lane].outside.remove(seq)?;
         self.lanes[lane].forget_passes(seq);
         self.outside_jobs -= 1;
         self.note_head(lane, accounts);
-        Some(entry.job)
+        Some((entry.job, entry.submitter))
     }
 
     /// Gives places that became free to those outside, in order.
@@ -377,6 +378,17 @@ impl<J, W> Crew<J, W> {
         }))
     }
 
+    /// Changes what a lane's jobs in flight, and their permits, hold.
+    pub(crate) fn hold_in_lane(
+        &mut self,
+        lane: usize,
+        accounts: &mut Accounts,
+        change: impl FnOnce(&mut Account),
+    ) {
+        self.change_account(lane, accounts, change);
+        self.note_head(lane, accounts);
+    }
+
     // Workers.
 
     pub(crate) fn bench(&self) -> &Bench<J, W> {
@@ -387,16 +399,17 @@ impl<J, W> Crew<J, W> {
         &mut self.bench
     }
 
-    pub(crate) fn finish(&mut self, done: Done, accounts: &mut Accounts) {
-        self.bench.become_free();
-        self.change_account(done.lane, accounts, |account| {
+    /// A worker's job has ended. Gives back what it held.
+    pub(crate) fn finish(&mut self, done: Done, accounts: &mut Accounts) -> u64 {
+        let Holding { lane, bytes, .. } = self.bench.become_free(done.slot);
+        self.change_account(lane, accounts, |account| {
             account.running_jobs -= 1;
-            account.held_bytes -= done.bytes;
+            account.held_bytes -= bytes;
         });
-        if self.lanes[done.lane].turn.is_none() {
-            self.note_head(done.lane, accounts);
+        if self.lanes[lane].turn.is_none() {
+            self.note_head(lane, accounts);
         }
-        let queue = &mut self.lanes[done.lane];
+        let queue = &mut self.lanes[lane];
         match done.ended {
             Ended::Completed => queue.counts.completed += 1,
             Ended::Panicked => queue.counts.panicked += 1,
@@ -405,7 +418,8 @@ impl<J, W> Crew<J, W> {
         if done.ended != Ended::Cancelled {
             queue.counts.waited += done.waited;
         }
-        self.retire(done.lane, accounts);
+        self.retire(lane, accounts);
+        bytes
     }
 
     /// Wakes one worker for work, or all of them for the end.

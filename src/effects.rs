@@ -1,6 +1,7 @@
 //! What the state machine asks for, to be carried out when its lock is released.
 
 use crate::answer::LaneId;
+use crate::ledger::Ledger;
 
 /// What a waiter is told when its wait is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub(crate) enum Verdict {
     Closed,
     /// The budget shrank below the need.
     NeverFits,
+    /// The budget has stood still for too long.
+    Stalled,
 }
 
 /// How a waiting job ended without running.
@@ -22,6 +25,8 @@ pub(crate) enum Fate {
     Aborted,
     /// The budget shrank below its need.
     NeverFits { needed_bytes: u64, admissible_bytes: u64 },
+    /// The budget, as it was then, has stood still for too long.
+    Stalled { needed_bytes: u64, ledger: Ledger },
 }
 
 /// A job that left the queue, or the workers' bench, without running. Its bytes stay until the

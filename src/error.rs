@@ -88,6 +88,20 @@ pub enum Refused {
         /// The most that can be admitted at once.
         admissible_bytes: u64,
     },
+    /// The job waited outside a lane for bytes that permits hold, and the budget
+    /// [has stood still](crate::Budget::set_stall_timeout) for too long.
+    #[error("budget stands still: job needs {} and {} are free; no job runs, and {permits} permits \
+        hold {}", Total(*.cost), Bytes(*.free_bytes), Bytes(*.held_bytes))]
+    Stalled {
+        /// What the job declared.
+        cost: Cost,
+        /// Admissible bytes that nobody holds.
+        free_bytes: u64,
+        /// Permits that are held, acquired or kept.
+        permits: u64,
+        /// Their bytes.
+        held_bytes: u64,
+    },
     /// The executor is closed.
     #[error("executor is closed")]
     Closed,
@@ -178,6 +192,21 @@ pub enum JoinError {
         /// The most that can be admitted at once.
         admissible_bytes: u64,
     },
+    /// The job waited for bytes that permits hold, and the budget
+    /// [has stood still](crate::Budget::set_stall_timeout) for too long. Perhaps the caller holds
+    /// them: results that were kept and not dropped.
+    #[error("budget stands still: job needs {} and {} are free; no job runs, and {permits} permits \
+        hold {}", Bytes(*.needed_bytes), Bytes(*.free_bytes), Bytes(*.held_bytes))]
+    Stalled {
+        /// The job's working and input bytes.
+        needed_bytes: u64,
+        /// Admissible bytes that nobody holds.
+        free_bytes: u64,
+        /// Permits that are held, acquired or kept.
+        permits: u64,
+        /// Their bytes.
+        held_bytes: u64,
+    },
     /// The job has not finished, and the caller is a worker of its executor or of another one on
     /// the same budget: it could wait for a worker, or for bytes, that it occupies itself. The
     /// job goes on.
@@ -254,6 +283,31 @@ pub enum AcquireError {
         /// The most that can be held at once.
         admissible_bytes: u64,
     },
+    /// Permits hold the bytes, and the budget
+    /// [has stood still](crate::Budget::set_stall_timeout) for too long.
+    #[error("budget stands still: {} needed and {} free; no job runs, and {permits} permits hold {}",
+        Bytes(*.needed_bytes), Bytes(*.free_bytes), Bytes(*.held_bytes))]
+    Stalled {
+        /// What was asked for.
+        needed_bytes: u64,
+        /// Admissible bytes that nobody holds.
+        free_bytes: u64,
+        /// Permits that are held, acquired or kept.
+        permits: u64,
+        /// Their bytes.
+        held_bytes: u64,
+    },
+    /// A job cannot keep what it does not hold.
+    #[error("job holds {} and cannot keep {}", Bytes(*.held_bytes), Bytes(*.kept_bytes))]
+    NotHeld {
+        /// What it was to keep.
+        kept_bytes: u64,
+        /// What it holds.
+        held_bytes: u64,
+    },
+    /// The job has ended, and holds nothing.
+    #[error("job has ended")]
+    Ended,
     /// The caller is a worker of an executor on this budget. Its job holds bytes already, and
     /// jobs that all hold some and wait for more would wait for ever.
     #[error("a job may not wait for more bytes of the budget it was admitted by")]

@@ -411,7 +411,7 @@ impl Executor {
         let Some(seq) = shared.gate.change(|state| state.wait_for_end(crew, told)) else {
             return Ok(());
         };
-        if waiter.wait(deadline).is_some() {
+        if shared.gate.wait(&waiter, deadline).is_some() {
             return Ok(());
         }
         shared.gate.change(|state| {

@@ -1,21 +1,25 @@
 //! The locks around the admission state, and what has to happen outside of them.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::admission::Admission;
 use crate::answer::{LaneId, Ticket};
 use crate::bench::{Done, Grant};
-use crate::context::{self, Employer};
 use crate::cost::Cost;
-use crate::effects::{Effects, Gone};
+use crate::effects::{Effects, Gone, Verdict};
 use crate::intake::Intake;
 use crate::job::Job;
+use crate::running::{self, Employer};
 use crate::sync::{AtomicBool, Mutex, Ordering};
 use crate::sys::clock::Moment;
 use crate::sys::fork::Generation;
 use crate::waiter::Waiter;
 
 pub(crate) type State = Admission<Arc<dyn Job>, Arc<Waiter>>;
+/// How long somebody waits before looking whether the budget stands still.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
+
 type NewJobs = Intake<Arc<dyn Job>, Arc<Waiter>>;
 
 /// One per budget. Every change to who waits, runs or holds bytes is made under its locks, and
@@ -124,6 +128,24 @@ impl Gate {
         }
     }
 
+    /// Waits to be told. Who waits for long looks now and then, in case nobody else does.
+    pub(crate) fn wait(&self, waiter: &Waiter, deadline: Option<Instant>) -> Option<Verdict> {
+        if let Some(verdict) = waiter.spin() {
+            return Some(verdict);
+        }
+        if cfg!(admit_shuttle) {
+            return waiter.sleep(deadline);
+        }
+        loop {
+            let look = Instant::now() + BETWEEN_LOOKS;
+            let verdict = waiter.sleep(Some(deadline.map_or(look, |deadline| deadline.min(look))));
+            if verdict.is_some() || deadline.is_some_and(|deadline| deadline <= look) {
+                return verdict;
+            }
+            self.change(State::end_what_is_stalled);
+        }
+    }
+
     /// Looks at the state, with all jobs that were taken in on credit.
     pub(crate) fn look<R>(&self, look: impl FnOnce(&State) -> R) -> R {
         self.change(|state| look(state))
@@ -149,7 +171,7 @@ impl Gate {
             // The closure may own the executor, or wait for its end: it would wait for this very
             // thread to go on, as it would on a worker.
             let employer = Employer { gate: std::ptr::from_ref(self).addr(), crew };
-            context::as_worker_of(employer, || job.discard());
+            running::as_worker_of(employer, || job.discard());
             self.change(|state| state.left(place));
             job.end(fate);
             // Last: a drain that ends now finds every handle resolved.

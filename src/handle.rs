@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::answer::Ticket;
 use crate::error::JoinError;
 use crate::job::Outcome;
-use crate::shared::ExecutorId;
+use crate::running::ExecutorId;
 use crate::sync::{self, SPIN_ROUNDS};
 use crate::waiter::Waiter;
 
@@ -194,7 +194,15 @@ impl<'scope, T> ScopedHandle<'scope, T> {
             sync::spin(round);
         }
         let waiter = Arc::new(Waiter::new());
-        if job.tell_when_finished(Arc::clone(&waiter)) && waiter.sleep(deadline).is_none() {
+        if !job.tell_when_finished(Arc::clone(&waiter)) {
+            return;
+        }
+        // An executor that is gone has no job that waits, and ends none.
+        let told = match self.executor.find() {
+            Some(shared) => shared.gate.wait(&waiter, deadline),
+            None => waiter.sleep(deadline),
+        };
+        if told.is_none() {
             job.tell_nobody();
         }
     }

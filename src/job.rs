@@ -179,6 +179,12 @@ where
         self.keep(Err(match fate {
             Fate::Cancelled => JoinError::Cancelled,
             Fate::Aborted => JoinError::Closed,
+            Fate::Stalled { needed_bytes, ledger } => JoinError::Stalled {
+                needed_bytes,
+                free_bytes: ledger.free_bytes(),
+                permits: ledger.permits,
+                held_bytes: ledger.held_bytes,
+            },
             Fate::NeverFits { needed_bytes, admissible_bytes } => {
                 JoinError::NeverFits { needed_bytes, admissible_bytes }
             }

@@ -419,7 +419,7 @@ impl Lane {
             Patience::Until(deadline) => Some(deadline),
             Patience::None | Patience::Forever => None,
         };
-        let mut verdict = waiter.wait(deadline);
+        let mut verdict = self.shared.gate.wait(waiter, deadline);
         if verdict.is_none() {
             let withdrawn = self.shared.gate.change(|state| state.withdraw(ticket));
             if let Some(refusal) = withdrawn {
@@ -433,6 +433,11 @@ impl Lane {
         match verdict.expect("waited for") {
             Verdict::Go => Ok(ticket),
             Verdict::Closed => Err(Refused::Closed),
+            Verdict::Stalled => {
+                let ledger = self.shared.gate.look(|state| *state.ledger());
+                let (free_bytes, permits) = (ledger.free_bytes(), ledger.permits);
+                Err(Refused::Stalled { cost, free_bytes, permits, held_bytes: ledger.held_bytes })
+            }
             Verdict::NeverFits => {
                 let id = self.id();
                 let admissible_bytes = self.shared.gate.look(|state| state.largest_bytes_of(id));

@@ -42,8 +42,10 @@ pub struct Ledger {
     pub held_bytes: u64,
     /// The most bytes that were ever held at once.
     pub peak_held_bytes: u64,
-    /// How many hold them: jobs in flight, and permits, also those of no bytes.
-    pub holders: u64,
+    /// Jobs that are admitted and have not ended, of all executors, also those of no bytes.
+    pub jobs: u64,
+    /// Permits that are held, acquired or kept by jobs, also those of no bytes.
+    pub permits: u64,
 }
 
 impl Ledger {
@@ -54,7 +56,8 @@ impl Ledger {
             waiting_limit_bytes: 0,
             held_bytes: 0,
             peak_held_bytes: 0,
-            holders: 0,
+            jobs: 0,
+            permits: 0,
         }
     }
 
@@ -77,31 +80,50 @@ impl Ledger {
 
     /// Whether nothing is in flight: not even a job, or a permit, of no bytes.
     pub(crate) fn is_idle(&self) -> bool {
-        self.holders == 0
+        self.jobs == 0 && self.permits == 0
     }
 
-    pub(crate) fn hold(&mut self, bytes: u64) {
+    fn hold(&mut self, bytes: u64) {
         assert!(self.fits(bytes) || self.is_idle(), "I1: admitted bytes are admissible, or alone");
         self.held_bytes += bytes;
-        self.holders += 1;
         self.peak_held_bytes = self.peak_held_bytes.max(self.held_bytes);
     }
 
-    /// Part of what one holds returns.
-    pub(crate) fn release_part(&mut self, bytes: u64) {
+    /// Part of what somebody holds returns.
+    pub(crate) fn release(&mut self, bytes: u64) {
         self.held_bytes =
             self.held_bytes.checked_sub(bytes).expect("I3: every permit returns its bytes once");
     }
 
-    /// All of what one holds returns.
-    pub(crate) fn release(&mut self, bytes: u64) {
-        self.release_part(bytes);
-        self.holders -= 1;
+    pub(crate) fn begin_job(&mut self, bytes: u64) {
+        self.hold(bytes);
+        self.jobs += 1;
     }
 
-    /// What one held, two hold.
-    pub(crate) fn split(&mut self) {
-        self.holders += 1;
+    /// A job holds more than before.
+    pub(crate) fn grow_job(&mut self, bytes: u64) {
+        assert!(self.fits(bytes), "I1: what a job grows by is admissible");
+        self.hold(bytes);
+    }
+
+    pub(crate) fn end_job(&mut self, bytes: u64) {
+        self.release(bytes);
+        self.jobs -= 1;
+    }
+
+    pub(crate) fn begin_permit(&mut self, bytes: u64) {
+        self.hold(bytes);
+        self.permits += 1;
+    }
+
+    /// What somebody held, that one and a new permit hold.
+    pub(crate) fn split_permit(&mut self) {
+        self.permits += 1;
+    }
+
+    pub(crate) fn end_permit(&mut self, bytes: u64) {
+        self.release(bytes);
+        self.permits -= 1;
     }
 }
 

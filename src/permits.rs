@@ -1,4 +1,4 @@
-//! Permits that are acquired directly, not through a job: those held, and those waited for.
+//! The line of those who acquire permits directly, not through a job.
 
 use crate::accounts::{AccountId, Accounts, Terms, Turn};
 use crate::line::Line;
@@ -9,14 +9,13 @@ use crate::sys::clock::Moment;
 #[derive(Debug)]
 struct Acquirer<W> {
     bytes: u64,
+    since: Moment,
     passed: Passed,
     waiter: Option<W>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Permits<W> {
-    pub(crate) count: u64,
-    pub(crate) bytes: u64,
     /// Acquirers have one share, as a lane does of which nothing was said.
     account: AccountId,
     turn: Option<Turn>,
@@ -26,7 +25,7 @@ pub(crate) struct Permits<W> {
 impl<W> Permits<W> {
     pub(crate) fn new(accounts: &mut Accounts) -> Self {
         let account = accounts.open(None, Terms::PLAIN);
-        Permits { count: 0, bytes: 0, account, turn: None, line: Line::new() }
+        Permits { account, turn: None, line: Line::new() }
     }
 
     pub(crate) fn waiting(&self) -> usize {
@@ -65,7 +64,8 @@ impl<W> Permits<W> {
     }
 
     pub(crate) fn enter(&mut self, seq: u64, bytes: u64, accounts: &mut Accounts) {
-        self.line.push(seq, Acquirer { bytes, passed: Passed::default(), waiter: None });
+        let (since, passed) = (accounts.now(), Passed::default());
+        self.line.push(seq, Acquirer { bytes, since, passed, waiter: None });
         self.note_first(accounts);
     }
 
@@ -87,22 +87,24 @@ impl<W> Permits<W> {
     /// The first in line has its permit. Gives back whom to tell.
     pub(crate) fn grant_first(&mut self, accounts: &mut Accounts) -> Option<W> {
         let (_, acquirer) = self.line.pop()?;
-        self.count += 1;
-        self.bytes += acquirer.bytes;
-        accounts.change(self.account, |account| account.held_bytes += acquirer.bytes);
+        accounts.change(self.account, |account| {
+            account.held_bytes += acquirer.bytes;
+            account.split_permit(acquirer.bytes);
+        });
         self.note_first(accounts);
         acquirer.waiter
     }
 
-    pub(crate) fn release(&mut self, bytes: u64, last: bool, accounts: &mut Accounts) {
-        accounts.change(self.account, |account| account.held_bytes -= bytes);
-        self.bytes -= bytes;
-        self.count -= u64::from(last);
+    /// Since when the first has waited.
+    pub(crate) fn first_since(&self) -> Option<Moment> {
+        self.line.front().map(|(_, acquirer)| acquirer.since)
     }
 
-    /// One permit became two; the bytes are the same.
-    pub(crate) fn split(&mut self) {
-        self.count += 1;
+    /// Takes the first out of the line. Gives back whom to tell.
+    pub(crate) fn end_first(&mut self, accounts: &mut Accounts) -> Option<W> {
+        let (_, acquirer) = self.line.pop()?;
+        self.note_first(accounts);
+        acquirer.waiter
     }
 
     /// Takes out of the line everybody who waits for more than can ever be there.

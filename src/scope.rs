@@ -8,6 +8,7 @@ use crate::bench::Ended;
 use crate::cost::Cost;
 use crate::effects::{Fate, Verdict};
 use crate::error::{Refused, SubmitError};
+use crate::gate::Gate;
 use crate::handle::ScopedHandle;
 use crate::job::{Cell, Job, Outcome};
 use crate::lane::{Lane, Patience};
@@ -64,14 +65,14 @@ impl OpenJobs {
         }
     }
 
-    fn wait_for_all(&self) {
+    fn wait_for_all(&self, gate: &Gate) {
         let mut state = self.state.lock();
         if state.count == 0 {
             return;
         }
         state.is_awaited = true;
         drop(state);
-        while self.scope.wait(None).is_none() {}
+        while gate.wait(&self.scope, None).is_none() {}
     }
 }
 
@@ -121,7 +122,7 @@ where
     let scope =
         Scope { lane, open_jobs: Arc::new(OpenJobs::new()), scope: PhantomData, env: PhantomData };
     let result = catch_unwind(AssertUnwindSafe(|| body(&scope)));
-    scope.open_jobs.wait_for_all();
+    scope.open_jobs.wait_for_all(&lane.shared().gate);
     result.unwrap_or_else(|payload| resume_unwind(payload))
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-use crate::context::{self, Employer};
+use crate::running::{self, Employer, ExecutorId};
 use crate::gate::Gate;
 use crate::retention::Retention;
 use crate::sync::AtomicBool;
@@ -18,15 +18,6 @@ pub(crate) struct Shared {
     /// `None`: nothing is done about what the allocator keeps.
     pub(crate) retention: Option<Retention>,
     id: ExecutorId,
-}
-
-/// Names an executor, for handles: there is one for every job, and counting references for
-/// each would cost every job two atomic operations on one shared word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ExecutorId {
-    number: u64,
-    place: Employer,
-    generation: Generation,
 }
 
 struct Registry {
@@ -56,7 +47,7 @@ impl Shared {
 
     /// Whether the caller is one of this executor's workers.
     pub(crate) fn is_own_worker(&self) -> bool {
-        context::employer() == Some(self.id.place)
+        running::employer() == Some(self.id.place)
     }
 
     pub(crate) fn was_forked(&self) -> bool {
@@ -89,7 +80,7 @@ impl ExecutorId {
 
 /// Whether the caller is a worker of an executor on the budget with this gate.
 pub(crate) fn is_callers_budget(gate: usize) -> bool {
-    context::employer().is_some_and(|employer| employer.gate == gate)
+    running::employer().is_some_and(|employer| employer.gate == gate)
 }
 
 impl Drop for Shared {

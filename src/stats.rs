@@ -39,6 +39,10 @@ pub struct LaneStats {
     /// Their bytes, and those of jobs that were cancelled before a worker had them, until their
     /// closures are dropped.
     pub running_bytes: u64,
+    /// Permits that its jobs kept, with results or otherwise, and that are not dropped.
+    pub kept_permits: u64,
+    /// Their bytes.
+    pub kept_bytes: u64,
     /// How long the job at the head has waited.
     pub oldest_wait: Option<Duration>,
     /// What became of the lane's jobs.
@@ -100,6 +104,10 @@ pub struct Stats {
     pub running_jobs: usize,
     /// Their bytes.
     pub running_bytes: u64,
+    /// Permits that jobs of all lanes kept, and that are not dropped.
+    pub kept_permits: u64,
+    /// Their bytes.
+    pub kept_bytes: u64,
     /// How long the job that has waited longest has.
     pub oldest_wait: Option<Duration>,
     /// What became of the jobs of all lanes.
@@ -122,12 +130,14 @@ impl Stats {
     pub(crate) fn of(state: &State, crew: usize, now: Moment) -> Stats {
         let ledger = *state.ledger();
         let permits = state.permits();
-        let others_bytes = ledger.held_bytes - permits.bytes;
+        let acquired = state.accounts().get(permits.account());
         let crew = state.crew(crew);
         let mut stats = Stats {
             ledger,
-            permits: permits.count,
-            permit_bytes: permits.bytes,
+            permits: acquired.permits,
+            permit_bytes: acquired.permit_bytes,
+            kept_permits: 0,
+            kept_bytes: 0,
             blocked_acquires: permits.waiting(),
             workers: crew.bench().workers(),
             free_workers: crew.bench().free(),
@@ -146,9 +156,13 @@ impl Stats {
         for (_, lane) in crew.lanes() {
             let account = state.accounts().get(lane.account);
             stats.running_jobs += account.running_jobs;
-            stats.running_bytes += account.held_bytes;
+            stats.running_bytes += account.held_bytes - account.permit_bytes;
+            stats.kept_permits += account.permits;
+            stats.kept_bytes += account.permit_bytes;
             stats.counts.add(&lane.counts);
         }
+        let own_bytes = stats.running_bytes + stats.kept_bytes + stats.permit_bytes;
+        let others_bytes = ledger.held_bytes - own_bytes;
         for (number, lane) in crew.lanes() {
             let account = state.accounts().get(lane.account);
             let head = lane.head().map(|(_, entry)| entry);
@@ -164,7 +178,9 @@ impl Stats {
                 blocked_input_bytes: lane.outside_bytes(),
                 blocked_by: crew.limit_met_outside(number),
                 running_jobs: account.running_jobs,
-                running_bytes: account.held_bytes,
+                running_bytes: account.held_bytes - account.permit_bytes,
+                kept_permits: account.permits,
+                kept_bytes: account.permit_bytes,
                 oldest_wait,
                 counts: lane.counts,
                 why: head.map(|entry| Why {
@@ -174,9 +190,11 @@ impl Stats {
                     has_free_worker: crew.has_free_worker(),
                     running_jobs: stats.running_jobs,
                     running_bytes: stats.running_bytes,
-                    permits: permits.count,
-                    permit_bytes: permits.bytes,
-                    others_bytes: others_bytes - stats.running_bytes,
+                    permits: stats.permits,
+                    permit_bytes: stats.permit_bytes,
+                    kept_permits: stats.kept_permits,
+                    kept_bytes: stats.kept_bytes,
+                    others_bytes,
                 }),
             });
         }
@@ -216,7 +234,11 @@ pub struct Why {
     pub permits: u64,
     /// Their bytes.
     pub permit_bytes: u64,
-    /// Bytes held by the jobs of other executors on the same budget.
+    /// Permits that the executor's jobs kept and that are not dropped.
+    pub kept_permits: u64,
+    /// Their bytes.
+    pub kept_bytes: u64,
+    /// Bytes held by the jobs of other executors on the same budget, and kept by them.
     pub others_bytes: u64,
 }
 
@@ -244,6 +266,10 @@ impl fmt::Display for Why {
             self.permits,
             Bytes(self.permit_bytes)
         )?;
+        if self.kept_permits > 0 {
+            let kept = Bytes(self.kept_bytes);
+            write!(f, ", and {} results that are kept {kept}", self.kept_permits)?;
+        }
         if self.others_bytes > 0 {
             write!(f, ", and jobs of other executors {}", Bytes(self.others_bytes))?;
         }

@@ -11,6 +11,7 @@ const PARKED: u8 = 1;
 const GO: u8 = 2;
 const CLOSED: u8 = 3;
 const NEVER_FITS: u8 = 4;
+const STALLED: u8 = 5;
 
 /// A place to be told a [`Verdict`], once. Its thread spins for a while before it sleeps, and
 /// only a sleeping one costs the teller a system call.
@@ -36,6 +37,7 @@ impl Waiter {
             Verdict::Go => GO,
             Verdict::Closed => CLOSED,
             Verdict::NeverFits => NEVER_FITS,
+            Verdict::Stalled => STALLED,
         };
         // Release: what the teller did before is seen by whoever learns of the verdict.
         if self.state.swap(told, Ordering::AcqRel) == PARKED {
@@ -53,6 +55,7 @@ impl Waiter {
             GO => Some(Verdict::Go),
             CLOSED => Some(Verdict::Closed),
             NEVER_FITS => Some(Verdict::NeverFits),
+            STALLED => Some(Verdict::Stalled),
             _ => None,
         }
     }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::answer::Slot;
 use crate::bench::{Done, Grant, Rank};
-use crate::context;
 use crate::job::{Job, drop_quietly};
 use crate::retention::LEAST_JOB_BYTES;
+use crate::running::{self, Running};
 use crate::shared::Shared;
 use crate::sync::{self, Ordering, SPIN_ROUNDS};
 use crate::sys::clock::Moment;
@@ -18,22 +19,28 @@ pub(crate) fn run(shared: Arc<Shared>, number: usize, rank: Rank) {
     if rank == Rank::Low {
         nice::lower_this_thread();
     }
-    context::work_for(shared.id().as_employer());
+    running::work_for(shared.id().as_employer());
     let bench = Arc::new(Waiter::new());
     let mut next = None;
     // ADMIT
-    while let Some(Grant { job, lane, bytes, since, .. }) =
+    while let Some(Grant { job, bytes, since, slot, seq, .. }) =
         next.or_else(|| fetch(&shared, &bench, rank))
     {
         let waited = Moment::now().since(since);
         // RUN
-        let (job, ended) = context::run(job);
+        let place = Slot { crew: shared.crew, slot, seq };
+        let (job, ended) = running::run(Running { job, executor: shared.id(), slot: place });
         if let Some(retention) = shared.retention.as_ref().filter(|_| bytes >= LEAST_JOB_BYTES) {
-            let held_bytes = || shared.gate.look(|state| state.ledger().held_bytes);
-            retention.check(number, bytes, || held_bytes() - bytes);
+            // Without what the job still holds: kept bytes are others' now.
+            let others_bytes = || {
+                shared.gate.change(|state| {
+                    state.ledger().held_bytes - state.held_by(place).unwrap_or(0)
+                })
+            };
+            retention.check(number, bytes, others_bytes);
         }
         // RELEASE, and fetch what that made room for. The closure is gone already (I4).
-        next = shared.gate.finish(shared.crew, Done { lane, bytes, ended, waited });
+        next = shared.gate.finish(shared.crew, Done { slot, ended, waited });
         // COMPLETE
         job.complete();
         // With the last reference goes the payload of a panic that nobody asked for.

@@ -24,7 +24,7 @@ const MECHANISM: [&str; 19] = [
     "admission",
     "waiter",
     "job",
-    "context",
+    "running",
     "gate",
     "retention",
     "shared",

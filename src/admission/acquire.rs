@@ -35,20 +35,4 @@ impl<J, W> Admission<J, W> {
         }
         left
     }
-
-    /// A permit returns some of its bytes, and itself if `last`.
-    pub(crate) fn release(&mut self, bytes: u64, last: bool) {
-        if last {
-            self.ledger.release(bytes);
-        } else {
-            self.ledger.release_part(bytes);
-        }
-        self.permits.release(bytes, last, &mut self.accounts);
-        self.settle();
-    }
-
-    pub(crate) fn split_permit(&mut self) {
-        self.ledger.split();
-        self.permits.split();
-    }
 }

@@ -9,11 +9,11 @@ use crate::overtaking::Overtaking;
 
 /// Somebody who is first in a line and lacks nothing but bytes.
 #[derive(Clone, Copy, Debug)]
-struct Claim {
+pub(super) struct Claim {
     turn: Turn,
     account: AccountId,
     /// `None`: the first of those who acquire permits directly.
-    at: Option<LaneId>,
+    pub(super) at: Option<LaneId>,
     /// The job's number, where it is a job.
     seq: u64,
     bytes: u64,
@@ -30,12 +30,14 @@ impl<J, W> Admission<J, W> {
     pub(super) fn settle_for(&mut self, mut taker: Option<usize>) -> Option<Grant<J>> {
         let mut taken = None;
         while let Some(claim) = self.next_claim() {
-            self.ledger.hold(claim.bytes);
+            self.moved();
             let Some(at) = claim.at else {
+                self.ledger.begin_permit(claim.bytes);
                 let waiter = self.permits.grant_first(&mut self.accounts);
                 self.effects.told.extend(waiter.map(|waiter| (waiter, Verdict::Go)));
                 continue;
             };
+            self.ledger.begin_job(claim.bytes);
             let (crew, accounts) = self.crew_and_accounts(at.crew);
             let (grant, submitter) = crew.admit(at.lane, claim.seq, accounts);
             if taker == Some(at.crew) {
@@ -76,30 +78,60 @@ impl<J, W> Admission<J, W> {
         self.first_within_guarantee().or_else(|| self.pass(first))
     }
 
+    /// Whether a job in flight may have so many bytes more, as one that came last.
+    pub(super) fn may_grow(&mut self, account: AccountId, bytes: u64) -> bool {
+        let its = self.accounts.get(account);
+        if bytes > its.terms.most_bytes.saturating_sub(its.held_bytes) || !self.ledger.fits(bytes) {
+            return false;
+        }
+        let within_guarantee = bytes <= its.promised_bytes();
+        // Whoever is first now does not fit, or would have gone.
+        match self.first_claim() {
+            Some(first) if !within_guarantee => {
+                let may = self.may_pass_first(first) && self.fits(account, bytes);
+                if may {
+                    self.count_pass(first);
+                }
+                may
+            }
+            _ => self.fits(account, bytes),
+        }
+    }
+
     /// The first that fits passes those before it.
     fn pass(&mut self, first: Claim) -> Option<Claim> {
         if self.overtaking == Overtaking::NONE {
             return None;
         }
-        let (overtaking, now) = (self.overtaking, self.accounts.now());
-        let may_pass = match first.at {
-            Some(at) => self.crew(at.crew).lane(at.lane).may_pass(first.seq, &overtaking, now),
-            None => self.permits.may_pass_first(&overtaking, now),
-        };
-        if !may_pass {
+        if !self.may_pass_first(first) {
             return None;
         }
         let claim = self.first_that_fits()?;
         if let Some(at) = claim.at {
+            let now = self.accounts.now();
             self.crew_mut(at.crew).lane_mut(at.lane).overtake(claim.seq, now);
         }
+        // In its own lane it has been counted with the others.
+        if claim.at.is_none() || claim.at != first.at {
+            self.count_pass(first);
+        }
+        Some(claim)
+    }
+
+    fn may_pass_first(&self, first: Claim) -> bool {
+        let (overtaking, now) = (self.overtaking, self.accounts.now());
         match first.at {
-            // In its own lane it has been counted with the others.
-            Some(at) if claim.at == Some(at) => {}
+            Some(at) => self.crew(at.crew).lane(at.lane).may_pass(first.seq, &overtaking, now),
+            None => self.permits.may_pass_first(&overtaking, now),
+        }
+    }
+
+    fn count_pass(&mut self, first: Claim) {
+        let now = self.accounts.now();
+        match first.at {
             Some(at) => self.crew_mut(at.crew).lane_mut(at.lane).pass(first.seq, now),
             None => self.permits.pass_first(now),
         }
-        Some(claim)
     }
 
     fn first_that_fits(&self) -> Option<Claim> {
@@ -141,7 +173,7 @@ impl<J, W> Admission<J, W> {
     /// The first of the first in all lines. A lane whose crew has no free worker for it makes no
     /// claim: it waits for a worker, and must not keep bytes from those who have one.
     #[inline]
-    fn first_claim(&self) -> Option<Claim> {
+    pub(super) fn first_claim(&self) -> Option<Claim> {
         let mut first = self.first_acquirer();
         for (id, crew) in self.crews.iter().enumerate() {
             let first_lane = crew.as_ref().and_then(|crew| crew.first(&self.accounts));

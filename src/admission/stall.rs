@@ -1,0 +1,81 @@
+//! A budget that stands still, and whom that may keep waiting.
+
+use std::time::Duration;
+
+use super::Admission;
+use crate::answer::LaneId;
+use crate::effects::{Fate, Gone, Place, Verdict};
+
+pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+
+impl<J, W> Admission<J, W> {
+    /// How long the budget may stand still before those who wait for its bytes are ended.
+    pub(crate) fn set_stall_timeout(&mut self, timeout: Option<Duration>) {
+        self.stall_timeout = timeout;
+    }
+
+    /// Ends whoever has waited too long for bytes that permits hold, where nothing else is going on.
+    ///
+    /// While no job runs, only the owners of permits can make room, and one of them may be the very
+    /// thread that waits for the job. Nobody can see that from here, so it is a matter of time: of
+    /// that in which no byte was returned, and of that in which this one has waited.
+    pub(crate) fn end_what_is_stalled(&mut self) {
+        let Some(timeout) = self.stall_timeout else { return };
+        let now = self.accounts.now();
+        while self.ledger.jobs == 0 && now.since(self.moved) >= timeout {
+            let Some((at, since)) = self.first_stalled() else { return };
+            if now.since(since) < timeout {
+                return;
+            }
+            self.end_stalled(at);
+            self.settle();
+        }
+    }
+
+    /// The first of those who lack nothing but bytes; or, where there is none, one whose lane has no
+    /// room because its own permits take it up. Since when it has waited.
+    fn first_stalled(&self) -> Option<(Option<LaneId>, crate::sys::clock::Moment)> {
+        let since = |at: LaneId| {
+            let (_, head) = self.crew(at.crew).lane(at.lane).head()?;
+            Some((Some(at), head.since))
+        };
+        match self.first_claim() {
+            Some(claim) => match claim.at {
+                Some(at) => since(at),
+                None => self.permits.first_since().map(|since| (None, since)),
+            },
+            None => {
+                let crews = self.crews.iter().enumerate();
+                let crews = crews.filter_map(|(id, crew)| Some((id, crew.as_ref()?)));
+                let lanes = crews.filter(|(_, crew)| crew.has_free_worker()).flat_map(
+                    |(id, crew)| crew.lanes().map(move |(lane, _)| LaneId { crew: id, lane }),
+                );
+                lanes.filter_map(since).min_by_key(|(_, since)| *since)
+            }
+        }
+    }
+
+    fn end_stalled(&mut self, at: Option<LaneId>) {
+        let Some(at) = at else {
+            let waiter = self.permits.end_first(&mut self.accounts);
+            self.effects.told.extend(waiter.map(|waiter| (waiter, Verdict::Stalled)));
+            return;
+        };
+        let ledger = self.ledger;
+        let (crew, accounts) = self.crew_and_accounts(at.crew);
+        let Some((seq, head)) = crew.lane(at.lane).head() else { return };
+        let needed_bytes = head.bytes;
+        if let Some((job, input_bytes)) = crew.leave_queue(at.lane, seq, accounts) {
+            crew.lane_mut(at.lane).counts.stalled += 1;
+            let fate = Fate::Stalled { needed_bytes, ledger };
+            let place = Place::Waiting { at, input_bytes };
+            self.effects.gone.push(Gone { job, fate, place });
+        } else if let Some((job, submitter)) = crew.leave_outside(at.lane, seq, accounts) {
+            crew.lane_mut(at.lane).counts.stalled += 1;
+            self.effects.returned.push(job);
+            let told = submitter.map(|waiter| (waiter, Verdict::Stalled));
+            self.effects.told.extend(told);
+        }
+        self.let_in(at);
+    }
+}
