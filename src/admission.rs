@@ -31,6 +31,8 @@ mod attach;
 mod hold;
 mod settle;
 mod stall;
+#[cfg(test)]
+pub(crate) use stall::DEFAULT_TIMEOUT;
 
 #[derive(Debug)]
 pub(crate) struct Admission<J, W> {

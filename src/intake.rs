@@ -279,9 +279,9 @@ mod tests {
                     }
                     grant
                 }),
-                Worker::Running(Grant { lane, bytes, .. }) => {
+                Worker::Running(Grant { slot, .. }) => {
                     let waited = std::time::Duration::ZERO;
-                    let done = Done { lane, bytes, ended: Ended::Completed, waited };
+                    let done = Done { slot, ended: Ended::Completed, waited };
                     let mut grant = self.state.finish(0, done);
                     if self.state.wants_arrivals(0) {
                         self.state.receive(&mut self.intake);

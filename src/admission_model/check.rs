@@ -3,7 +3,6 @@
 use super::model::{At, Doing, End, Id, ModelJob, ModelLine, Who};
 use super::pair::Pair;
 use crate::effects::{Place, Verdict};
-use crate::ledger::Ledger;
 
 impl Pair {
     pub(super) fn check(&mut self) {
@@ -36,7 +35,7 @@ impl Pair {
                     at
                 }
                 Place::Admitted { at, bytes } => {
-                    assert_eq!((job.at, bytes), (At::Ending, job.need));
+                    assert_eq!((job.at, bytes), (At::Ending, job.held));
                     at
                 }
             };
@@ -45,21 +44,23 @@ impl Pair {
         }
         let (real, model) = (&self.real, &self.model);
         let ledger = *real.ledger();
-        let model_ledger = Ledger {
-            capacity_bytes: model.capacity,
-            reserve_bytes: model.reserve,
-            waiting_limit_bytes: model.limits(),
-            held_bytes: model.held(),
-            peak_held_bytes: model.peak,
-            holders: model.holders() as u64,
-        };
-        assert_eq!(ledger, model_ledger);
-        let permits =
-            (model.permits.len() as u64, model.permits.iter().sum::<u64>(), model.requests.len());
+        assert_eq!(ledger, model.ledger());
         let held = real.permits();
-        assert_eq!((held.count, held.bytes, held.waiting()), permits);
+        assert_eq!(held.waiting(), model.requests.len());
+        let mut lines = vec![(None, held.account())];
+        for crew in model.crew_ids() {
+            let lanes = real.crew(crew).lanes();
+            lines.extend(lanes.map(|(lane, queue)| (Some((crew, lane)), queue.account)));
+        }
+        for (line, account) in lines {
+            let its = model.permits.iter().filter(|permit| permit.of == line);
+            let bytes: Vec<u64> = its.map(|permit| permit.bytes).collect();
+            let account = real.accounts().get(account);
+            let permits = (account.permits, account.permit_bytes);
+            assert_eq!(permits, (bytes.len() as u64, bytes.iter().sum()), "permits of {line:?}");
+        }
         assert_eq!(real.accounts().promised_to_others(held.account()), model.all_promised());
-        let mut admitted_bytes = held.bytes;
+        let mut admitted_bytes = real.accounts().get(held.account()).held_bytes;
         for crew in model.crew_ids() {
             self.check_crew(crew);
             admitted_bytes += real
@@ -79,8 +80,9 @@ impl Pair {
         }
         let admissible = ledger.admissible_bytes();
         let grows = ledger.held_bytes > self.held_before;
-        let jobs = model.jobs.iter().filter(|job| job.holds()).map(|job| job.need);
-        let holders = jobs.chain(model.permits.iter().copied()).filter(|bytes| *bytes > 0);
+        let jobs = model.jobs.iter().filter(|job| job.holds()).map(|job| job.held);
+        let permits = model.permits.iter().map(|permit| permit.bytes);
+        let holders = jobs.chain(permits).filter(|bytes| *bytes > 0);
         let is_alone = holders.count() == 1;
         assert!(ledger.held_bytes <= admissible || !grows || is_alone, "I1: {ledger}");
         self.held_before = ledger.held_bytes;
@@ -120,7 +122,10 @@ impl Pair {
             let running = holding.iter().filter(|job| job.at != At::Ending).count();
             let account = self.real.accounts().get(lane.account);
             assert_eq!(account.running_jobs, running);
-            assert_eq!(account.held_bytes, holding.iter().map(|job| job.need).sum::<u64>());
+            let permits = model.permits.iter().filter(|permit| permit.of == Some((id, number)));
+            let kept: u64 = permits.map(|permit| permit.bytes).sum();
+            let jobs: u64 = holding.iter().map(|job| job.held).sum();
+            assert_eq!(account.held_bytes, jobs + kept);
             assert_eq!(lane.counts, model.counts(id, number));
         }
     }

@@ -4,6 +4,7 @@ use super::model::{At, GONE, Id, Model, ModelJob, ModelLine, Turn};
 use crate::accounts::Terms;
 use crate::crew::WINDOW;
 use crate::oversize::Oversize;
+use crate::admission::DEFAULT_TIMEOUT;
 use crate::queue::Passed;
 
 /// What a line holds.
@@ -64,16 +65,21 @@ impl Model {
 
     pub(super) fn held_by(&self, line: Option<(usize, usize)>) -> Held {
         let Some((crew, lane)) = line else {
-            return Held { bytes: self.permits.iter().sum(), ..Held::default() };
+            return Held { bytes: self.permit_bytes(None), ..Held::default() };
         };
         let workers = self.crew(crew).workers.len().max(1) as u64;
-        let mut held = Held { worker_bytes: self.admissible() / workers, ..Held::default() };
+        let bytes = self.permit_bytes(line);
+        let mut held = Held { bytes, worker_bytes: self.admissible() / workers, jobs: 0 };
         let is_there = |job: &&ModelJob| (job.crew, job.lane) == (crew, lane) && job.holds();
         for job in self.jobs.iter().filter(is_there) {
-            held.bytes += job.need;
+            held.bytes += job.held;
             held.jobs += usize::from(job.at != At::Ending);
         }
         held
+    }
+
+    fn permit_bytes(&self, of: Option<(usize, usize)>) -> u64 {
+        self.permits.iter().filter(|permit| permit.of == of).map(|permit| permit.bytes).sum()
     }
 
     fn promised(&self, line: Option<(usize, usize)>) -> u64 {
@@ -95,7 +101,8 @@ impl Model {
             let Some((crew, lane)) = line else { continue };
             let is_its = |job: &ModelJob| (job.crew, job.lane) == (crew, lane);
             let has_jobs = self.jobs.iter().any(|job| is_its(job) && job.at != At::Over);
-            if has_jobs || self.line(line).handles != Some(0) {
+            let has_permits = self.permits.iter().any(|permit| permit.of == line);
+            if has_jobs || has_permits || self.line(line).handles != Some(0) {
                 continue;
             }
             self.crew_mut(crew).lanes.remove(&lane);
@@ -207,9 +214,9 @@ impl Model {
         let claim = if is_there(first) && (first.need == 0 || fits) {
             *first
         } else if first.need > self.admissible() {
-            match self.holders() {
-                0 => *first,
-                _ => return self.pass(*first),
+            match self.is_idle() {
+                true => *first,
+                false => return self.pass(*first),
             }
         } else {
             let within = |claim: &&ModelClaim| claim.has_guarantee && claim.need <= claim.promised;
@@ -225,7 +232,7 @@ impl Model {
         let free = self.admissible().saturating_sub(self.held());
         let own = self.promised(line);
         let common = free.saturating_sub(self.all_promised() - own);
-        let alone = need > self.admissible() && self.holders() == 0;
+        let alone = need > self.admissible() && self.is_idle();
         need == 0 || (need <= free && (need <= own || need <= common)) || alone
     }
 
@@ -279,5 +286,60 @@ impl Model {
             return Some((id, need));
         }
         None
+    }
+
+    /// Whether a job in flight may hold more, as one that came last.
+    pub(super) fn grow(&mut self, id: Id, bytes: u64) -> bool {
+        let job = self.job_mut(id);
+        let line = Some((job.crew, job.lane));
+        let most = self.line(line).terms.most_bytes;
+        let free = self.admissible().saturating_sub(self.held());
+        if self.held_by(line).bytes + bytes > most || bytes > free && bytes > 0 {
+            return false;
+        }
+        let first = self.claims().first().copied();
+        if let Some(first) = first.filter(|_| bytes > self.promised(line)) {
+            let (overtaking, now) = (self.overtaking, self.now);
+            let passed = self.passed(first.line, first.turn.id);
+            if !passed.may_be_once_more(&overtaking, now) || !self.fits(line, bytes) {
+                return false;
+            }
+            self.passed(first.line, first.turn.id).once_more(now);
+        } else if !self.fits(line, bytes) {
+            return false;
+        }
+        self.job_mut(id).held += bytes;
+        self.peak = self.peak.max(self.held());
+        self.moved = self.now;
+        self.note_heads();
+        true
+    }
+
+    /// Who is ended next because nothing moves: the first, or if nobody may claim anything, the
+    /// one that has waited longest at the head of a lane.
+    pub(super) fn next_stalled(&self) -> Option<(Option<(usize, usize)>, Id)> {
+        let timeout = DEFAULT_TIMEOUT;
+        if self.jobs_in_flight() > 0 || self.now.since(self.moved) < timeout {
+            return None;
+        }
+        let mut heads = Vec::new();
+        for line in self.lines() {
+            let Some((crew, lane)) = line else { continue };
+            let its = |job: &&ModelJob| (job.crew, job.lane) == (crew, lane) && job.waits();
+            let head = self.jobs.iter().find(its);
+            if self.free_workers(crew) > 0 {
+                heads.extend(head.map(|job| (job.since, line, job.id)));
+            }
+        }
+        let longest = || heads.iter().min_by_key(|head| head.0).copied();
+        let (since, line, id) = match self.claims().first() {
+            Some(first) => {
+                let id = first.turn.id;
+                let job = self.jobs.iter().find(|job| job.id == id).map(|job| job.since);
+                (job.unwrap_or_else(|| self.requests_since[&id]), first.line, id)
+            }
+            None => longest()?,
+        };
+        (self.now.since(since) >= timeout).then_some((line, id))
     }
 }

@@ -9,6 +9,7 @@ use crate::bench::{Ended, Rank};
 use crate::counts::Counts;
 use crate::effects::{Fate, Verdict};
 use crate::error::Limit;
+use crate::ledger::Ledger;
 use crate::oversize::Oversize;
 use crate::overtaking::Overtaking;
 use crate::queue::Passed;
@@ -65,6 +66,7 @@ pub(super) enum End {
     Cancelled,
     Aborted,
     Evicted,
+    Stalled,
     Full,
     NeverFits,
     Closed,
@@ -78,6 +80,9 @@ pub(super) struct ModelJob {
     pub(super) lane: usize,
     pub(super) need: u64,
     pub(super) input: u64,
+    /// While it is in flight.
+    pub(super) held: u64,
+    pub(super) since: Moment,
     pub(super) at: At,
     pub(super) end: Option<End>,
     pub(super) passed: Passed,
@@ -131,6 +136,13 @@ impl ModelLine {
     }
 }
 
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ModelPermit {
+    /// The lane whose job kept it.
+    pub(super) of: Option<(usize, usize)>,
+    pub(super) bytes: u64,
+}
+
 #[derive(Debug)]
 pub(super) struct ModelCrew {
     pub(super) limit: u64,
@@ -154,13 +166,16 @@ pub(super) struct Model {
     pub(super) jobs: Vec<ModelJob>,
     pub(super) acquirers: ModelLine,
     pub(super) requests: Vec<(Id, u64)>,
+    pub(super) requests_since: BTreeMap<Id, Moment>,
     pub(super) requests_passed: BTreeMap<Id, Passed>,
     pub(super) overtaking: Overtaking,
     pub(super) oversize: Oversize,
     pub(super) is_capacity_hard: bool,
     pub(super) now: Moment,
     pub(super) overtook: Vec<Id>,
-    pub(super) permits: Vec<u64>,
+    pub(super) permits: Vec<ModelPermit>,
+    /// When anybody last got or returned bytes.
+    pub(super) moved: Moment,
     pub(super) told: Vec<(Who, Verdict)>,
     pub(super) gone: Vec<(Id, Fate)>,
     pub(super) returned: Vec<Id>,
@@ -178,6 +193,7 @@ impl Model {
             jobs: Vec::new(),
             acquirers: ModelLine::new(0, 0, Terms::PLAIN),
             requests: Vec::new(),
+            requests_since: BTreeMap::new(),
             requests_passed: BTreeMap::new(),
             overtaking: Overtaking::NONE,
             oversize: Oversize::Refuse,
@@ -185,6 +201,7 @@ impl Model {
             now: Moment::at(0),
             overtook: Vec::new(),
             permits: Vec::new(),
+            moved: Moment::at(0),
             told: Vec::new(),
             gone: Vec::new(),
             returned: Vec::new(),
@@ -225,13 +242,28 @@ impl Model {
     }
 
     pub(super) fn held(&self) -> u64 {
-        let jobs: u64 = self.jobs.iter().filter(|job| job.holds()).map(|job| job.need).sum();
-        jobs + self.permits.iter().sum::<u64>()
+        let jobs: u64 = self.jobs.iter().filter(|job| job.holds()).map(|job| job.held).sum();
+        jobs + self.permits.iter().map(|permit| permit.bytes).sum::<u64>()
     }
 
-    /// Jobs in flight, and permits.
-    pub(super) fn holders(&self) -> usize {
-        self.jobs.iter().filter(|job| job.holds()).count() + self.permits.len()
+    pub(super) fn ledger(&self) -> Ledger {
+        Ledger {
+            capacity_bytes: self.capacity,
+            reserve_bytes: self.reserve,
+            waiting_limit_bytes: self.limits(),
+            held_bytes: self.held(),
+            peak_held_bytes: self.peak,
+            jobs: self.jobs_in_flight() as u64,
+            permits: self.permits.len() as u64,
+        }
+    }
+
+    pub(super) fn jobs_in_flight(&self) -> usize {
+        self.jobs.iter().filter(|job| job.holds()).count()
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.jobs_in_flight() == 0 && self.permits.is_empty()
     }
 
     /// Jobs and input bytes inside, those bytes included that are still to be dropped.
@@ -308,15 +340,18 @@ impl Model {
         self.move_in();
         self.note_heads();
         while let Some((id, need)) = self.next_claim() {
+            self.moved = self.now;
             if self.requests.first() == Some(&(id, need)) {
                 self.requests.remove(0);
                 self.requests_passed.remove(&id);
-                self.permits.push(need);
+                self.permits.push(ModelPermit { of: None, bytes: need });
                 self.told.push((Who::Acquirer(id), Verdict::Go));
             } else {
                 self.admitted += 1;
                 let ready = At::Ready(self.admitted);
-                let was = std::mem::replace(&mut self.job_mut(id).at, ready);
+                let job = self.job_mut(id);
+                job.held = need;
+                let was = std::mem::replace(&mut job.at, ready);
                 if was == At::Outside {
                     let submitter = self.job_mut(id).submitter();
                     self.told.push((submitter, Verdict::Go));
@@ -465,6 +500,7 @@ impl Model {
                 End::Ran(Ended::Cancelled) | End::Cancelled => counts.cancelled += 1,
                 End::Aborted => counts.aborted += 1,
                 End::Evicted => counts.evicted += 1,
+                End::Stalled => counts.stalled += 1,
                 End::Full => counts.refused_full += 1,
                 End::NeverFits => counts.refused_never_fits += 1,
                 End::Closed => counts.refused_closed += 1,

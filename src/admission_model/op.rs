@@ -64,6 +64,11 @@ pub(super) enum Op {
     Release(u8),
     Shrink(u8, u64),
     Split(u8, u64),
+    /// A job in flight keeps some of its bytes, or wants more.
+    Keep(u8, u64),
+    Grow(u8, u64),
+    /// Somebody who waits looks whether the budget stands still.
+    Look,
     Resize {
         capacity: u64,
         reserve: u64,

@@ -1,13 +1,16 @@
 //! The state machine and the model side by side: every operation is done to both.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::model::{At, Doing, End, Id, Model, ModelCrew, ModelJob, ModelLine, Who, rank};
+use super::model::{
+    At, Doing, End, Id, Model, ModelCrew, ModelJob, ModelLine, ModelPermit, Who, rank,
+};
 use super::op::{Op, Patience};
 use crate::accounts::Terms;
 use crate::admission::Admission;
-use crate::answer::{LaneId, Offer, Refusal, Request, Ticket};
-use crate::bench::{Done, Ended};
+use crate::answer::{Growth, LaneId, Offer, Refusal, Request, Slot, Ticket};
+use crate::bench::{Done, Ended, Grant};
 use crate::cost::Cost;
 use crate::crew::Crew;
 use crate::effects::{Fate, Place, Verdict};
@@ -21,6 +24,14 @@ fn pick_at<T>(from: &[T], number: u8) -> Option<usize> {
 
 fn pick<T: Clone>(from: &[T], number: u8) -> Option<T> {
     pick_at(from, number).map(|at| from[at].clone())
+}
+
+fn at((crew, lane): (usize, usize)) -> LaneId {
+    LaneId { crew, lane }
+}
+
+fn slot_of(crew: usize, grant: &Grant<Id>) -> Slot {
+    Slot { crew, slot: grant.slot, seq: grant.seq }
 }
 
 #[derive(Debug)]
@@ -37,6 +48,8 @@ pub(super) struct Pair {
     pub(super) places: Vec<(Id, Place)>,
     pub(super) told: Vec<Who>,
     pub(super) held_before: u64,
+    /// Of jobs that a worker has fetched.
+    pub(super) slots: BTreeMap<Id, Slot>,
 }
 
 impl Pair {
@@ -53,6 +66,7 @@ impl Pair {
             places: Vec::new(),
             told: Vec::new(),
             held_before: 0,
+            slots: BTreeMap::new(),
         }
     }
 
@@ -69,6 +83,17 @@ impl Pair {
             self.tickets.retain(|(other, _)| *other != id);
         }
         Some((id, ticket))
+    }
+
+    /// A job that a worker has, or one that has ended, which is used once.
+    fn pick_slot(&mut self, number: u8) -> Option<(Id, Slot)> {
+        let slots: Vec<_> = self.slots.iter().map(|(id, slot)| (*id, *slot)).collect();
+        let (id, slot) = pick(&slots, number)?;
+        let job = self.model.jobs.iter().find(|job| job.id == id);
+        if job.is_none_or(|job| job.at != At::Running) {
+            self.slots.remove(&id);
+        }
+        job.is_some().then_some((id, slot))
     }
 
     fn apply_to_both(&mut self, op: &Op, id: Id) -> Option<()> {
@@ -126,7 +151,10 @@ impl Pair {
             Op::Detach(crew) => {
                 let is_left = |crew: &usize| {
                     let mut jobs = model.jobs.iter().filter(|job| job.crew == *crew);
-                    model.crew(*crew).workers.is_empty() && jobs.all(|job| job.at == At::Over)
+                    let mut permits = model.permits.iter().filter_map(|permit| permit.of);
+                    model.crew(*crew).workers.is_empty()
+                        && jobs.all(|job| job.at == At::Over)
+                        && permits.all(|of| of.0 != *crew)
                 };
                 let crew = pick(&crews.iter().copied().filter(is_left).collect::<Vec<_>>(), crew)?;
                 real.detach(crew);
@@ -206,22 +234,81 @@ impl Pair {
             }
             Op::Release(permit) => {
                 let permit = pick_at(&model.permits, permit)?;
-                real.release(model.permits.remove(permit), true);
+                let ModelPermit { of, bytes } = model.permits.remove(permit);
+                real.release(of.map(at), bytes, true);
+                model.moved = model.now;
                 model.settle();
             }
             Op::Shrink(permit, bytes) => {
                 let permit = pick_at(&model.permits, permit)?;
-                let bytes = bytes.min(model.permits[permit]);
-                real.release(bytes, false);
-                model.permits[permit] -= bytes;
+                let bytes = bytes.min(model.permits[permit].bytes);
+                real.release(model.permits[permit].of.map(at), bytes, false);
+                model.permits[permit].bytes -= bytes;
+                model.moved = model.now;
                 model.settle();
             }
             Op::Split(permit, bytes) => {
                 let permit = pick_at(&model.permits, permit)?;
-                let bytes = bytes.min(model.permits[permit]);
-                real.split_permit();
-                model.permits[permit] -= bytes;
-                model.permits.push(bytes);
+                let ModelPermit { of, bytes: all } = model.permits[permit];
+                let bytes = bytes.min(all);
+                real.divide_permit(of.map(at));
+                model.permits[permit].bytes -= bytes;
+                model.permits.push(ModelPermit { of, bytes });
+                model.moved = model.now;
+            }
+            Op::Keep(job, bytes) => {
+                let (id, slot) = self.pick_slot(job)?;
+                let (real, model) = (&mut self.real, &mut self.model);
+                let now = model.now;
+                let job = model.job_mut(id);
+                let of = (job.crew, job.lane);
+                let kept = real.keep(slot, bytes);
+                if !matches!(job.at, At::Ready(_) | At::Running) {
+                    assert_eq!(kept, None);
+                } else if bytes > job.held {
+                    assert_eq!(kept, Some(Err(job.held)));
+                } else {
+                    assert_eq!(kept, Some(Ok(at(of))));
+                    job.held -= bytes;
+                    model.permits.push(ModelPermit { of: Some(of), bytes });
+                    model.moved = now;
+                }
+            }
+            Op::Grow(job, bytes) => {
+                let (id, slot) = self.pick_slot(job)?;
+                let (real, model) = (&mut self.real, &mut self.model);
+                let growth = real.grow(slot, bytes);
+                let job = model.job_mut(id);
+                let (of, held_bytes) = ((job.crew, job.lane), job.held);
+                if !matches!(job.at, At::Ready(_) | At::Running) {
+                    assert_eq!(growth, Growth::Ended);
+                    return None;
+                }
+                let admissible_bytes = model.largest(Some(of));
+                if held_bytes + bytes > admissible_bytes {
+                    assert_eq!(growth, Growth::NeverFits { held_bytes, admissible_bytes });
+                } else {
+                    let free_bytes = model.admissible().saturating_sub(model.held());
+                    let grows = model.grow(id, bytes);
+                    let not_now = Growth::NotNow { free_bytes };
+                    assert_eq!(growth, if grows { Growth::Granted } else { not_now });
+                }
+            }
+            Op::Look => {
+                real.end_what_is_stalled();
+                while let Some((line, id)) = model.next_stalled() {
+                    if line.is_none() {
+                        model.requests.retain(|(other, _)| *other != id);
+                        model.told.push((Who::Acquirer(id), Verdict::Stalled));
+                    } else if model.job_mut(id).at == At::Outside {
+                        model.refuse(id, End::Stalled, Some(Verdict::Stalled));
+                    } else {
+                        let needed_bytes = model.job_mut(id).need;
+                        model.end(id, End::Stalled);
+                        model.gone.push((id, Fate::Stalled { needed_bytes, ledger: model.ledger() }));
+                    }
+                    model.settle();
+                }
             }
             Op::Resize { capacity, reserve } => {
                 real.resize(capacity, reserve);
@@ -317,12 +404,13 @@ impl Pair {
         let mut intake = Intake::new();
         real.give_credit(&mut intake, Some(at));
         let on_credit = patience == Patience::OnCredit;
-        let taken_in = on_credit.then(|| intake.accept(at, cost, Moment::at(0), id));
+        let since = model.now;
+        let taken_in = on_credit.then(|| intake.accept(at, cost, since, id));
         let offer = if let Some(Ok(ticket)) = taken_in {
             real.receive(&mut intake);
             Offer::Accepted(ticket)
         } else {
-            real.offer(at, cost, Moment::at(0), id)
+            real.offer(at, cost, since, id)
         };
         let (working, input) = (cost.working_bytes(), cost.input_bytes());
         let need = working.checked_add(input);
@@ -335,6 +423,8 @@ impl Pair {
             lane,
             need,
             input,
+            held: 0,
+            since,
             at: At::Over,
             end: None,
             passed: Passed::default(),
@@ -411,6 +501,7 @@ impl Pair {
             return;
         }
         model.requests.push((id, bytes));
+        model.requests_since.insert(id, model.now);
         model.settle();
         model.told.retain(|(who, _)| *who != Who::Acquirer(id));
         if model.requests.iter().all(|(other, _)| *other != id) {
@@ -444,9 +535,13 @@ impl Pair {
         if let Doing::Running(id) = doing {
             let job = model.job_mut(id);
             let waited = Duration::from_nanos(id);
-            let grant = real.finish(crew, Done { lane: job.lane, bytes: job.need, ended, waited });
+            let slot = self.slots[&id].slot;
+            let grant = real.finish(crew, Done { slot, ended, waited });
+            self.slots.extend(grant.iter().map(|grant| (grant.job, slot_of(crew, grant))));
             let grant = grant.map(|grant| (grant.job, grant.lane, grant.bytes));
+            let _ = job;
             model.end(id, End::Ran(ended));
+            model.moved = model.now;
             assert_eq!(grant, model.finish(crew, worker), "who is handed out next");
             return;
         }
@@ -454,7 +549,9 @@ impl Pair {
             real.arrive(crew);
             model.set_worker(crew, worker, Doing::Looking);
         }
-        let grant = real.take(crew).map(|grant| (grant.job, grant.lane, grant.bytes));
+        let grant = real.take(crew);
+        self.slots.extend(grant.iter().map(|grant| (grant.job, slot_of(crew, grant))));
+        let grant = grant.map(|grant| (grant.job, grant.lane, grant.bytes));
         assert_eq!(grant, model.take(crew, worker), "who is handed out first");
         if grant.is_some() {
             return;

@@ -31,7 +31,7 @@ struct Machine {
     now: u64,
     free_workers: usize,
     /// The next to end comes first.
-    running: BinaryHeap<(std::cmp::Reverse<u64>, usize, u64)>,
+    running: BinaryHeap<(std::cmp::Reverse<u64>, usize, u64, usize)>,
     /// By lane: the larger of bytes and the workers' part of them, over time.
     used: Vec<u128>,
     worker_bytes: u64,
@@ -73,7 +73,7 @@ impl Machine {
         {
             self.free_workers -= 1;
             let ends = self.now + self.loads[grant.lane].millis * MILLISECOND;
-            self.running.push((std::cmp::Reverse(ends), grant.lane, grant.bytes));
+            self.running.push((std::cmp::Reverse(ends), grant.lane, grant.bytes, grant.slot));
             self.top_up(grant.lane);
         }
     }
@@ -82,7 +82,7 @@ impl Machine {
     fn step(&mut self, lanes: std::ops::Range<usize>) {
         lanes.for_each(|lane| self.top_up(lane));
         self.start();
-        let (std::cmp::Reverse(ends), lane, bytes) = self.running.pop().expect("somebody runs");
+        let (std::cmp::Reverse(ends), lane, bytes, slot) = self.running.pop().expect("somebody runs");
         for (at, used) in self.used.iter_mut().enumerate() {
             let jobs = self.running.iter().filter(|job| job.1 == at).count() as u64;
             let its = self.running.iter().filter(|job| job.1 == at).map(|job| job.2).sum::<u64>();
@@ -93,12 +93,12 @@ impl Machine {
         self.now = ends;
         self.state.set_time(Moment::at(self.now));
         let waited = std::time::Duration::ZERO;
-        let done = Done { lane, bytes, ended: Ended::Completed, waited };
+        let done = Done { slot, ended: Ended::Completed, waited };
         self.free_workers += 1;
         if let Some(grant) = self.state.finish(0, done) {
             self.free_workers -= 1;
             let ends = self.now + self.loads[grant.lane].millis * MILLISECOND;
-            self.running.push((std::cmp::Reverse(ends), grant.lane, grant.bytes));
+            self.running.push((std::cmp::Reverse(ends), grant.lane, grant.bytes, grant.slot));
         }
         drop(self.state.take_effects());
     }
