@@ -28,8 +28,13 @@ pub(crate) struct Slot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Growth {
     Granted,
-    NotNow { free_bytes: u64 },
-    NeverFits { held_bytes: u64, admissible_bytes: u64 },
+    NotNow {
+        free_bytes: u64,
+    },
+    NeverFits {
+        held_bytes: u64,
+        admissible_bytes: u64,
+    },
     /// The job has ended.
     Ended,
 }

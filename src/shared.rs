@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-use crate::running::{self, Employer, ExecutorId};
 use crate::gate::Gate;
 use crate::retention::Retention;
+use crate::running::{self, Employer, ExecutorId};
 use crate::sync::AtomicBool;
 use crate::sys::fork::{Generation, PerProcess};
 

@@ -33,9 +33,9 @@ pub(crate) fn run(shared: Arc<Shared>, number: usize, rank: Rank) {
         if let Some(retention) = shared.retention.as_ref().filter(|_| bytes >= LEAST_JOB_BYTES) {
             // Without what the job still holds: kept bytes are others' now.
             let others_bytes = || {
-                shared.gate.change(|state| {
-                    state.ledger().held_bytes - state.held_by(place).unwrap_or(0)
-                })
+                shared
+                    .gate
+                    .change(|state| state.ledger().held_bytes - state.held_by(place).unwrap_or(0))
             };
             retention.check(number, bytes, others_bytes);
         }

@@ -47,9 +47,10 @@ impl<J, W> Admission<J, W> {
             None => {
                 let crews = self.crews.iter().enumerate();
                 let crews = crews.filter_map(|(id, crew)| Some((id, crew.as_ref()?)));
-                let lanes = crews.filter(|(_, crew)| crew.has_free_worker()).flat_map(
-                    |(id, crew)| crew.lanes().map(move |(lane, _)| LaneId { crew: id, lane }),
-                );
+                let lanes =
+                    crews.filter(|(_, crew)| crew.has_free_worker()).flat_map(|(id, crew)| {
+                        crew.lanes().map(move |(lane, _)| LaneId { crew: id, lane })
+                    });
                 lanes.filter_map(since).min_by_key(|(_, since)| *since)
             }
         }

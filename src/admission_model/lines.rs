@@ -2,9 +2,9 @@
 
 use super::model::{At, GONE, Id, Model, ModelJob, ModelLine, Turn};
 use crate::accounts::Terms;
+use crate::admission::DEFAULT_TIMEOUT;
 use crate::crew::WINDOW;
 use crate::oversize::Oversize;
-use crate::admission::DEFAULT_TIMEOUT;
 use crate::queue::Passed;
 
 /// What a line holds.

@@ -305,7 +305,9 @@ impl Pair {
                     } else {
                         let needed_bytes = model.job_mut(id).need;
                         model.end(id, End::Stalled);
-                        model.gone.push((id, Fate::Stalled { needed_bytes, ledger: model.ledger() }));
+                        model
+                            .gone
+                            .push((id, Fate::Stalled { needed_bytes, ledger: model.ledger() }));
                     }
                     model.settle();
                 }

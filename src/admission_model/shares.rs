@@ -82,7 +82,8 @@ impl Machine {
     fn step(&mut self, lanes: std::ops::Range<usize>) {
         lanes.for_each(|lane| self.top_up(lane));
         self.start();
-        let (std::cmp::Reverse(ends), lane, bytes, slot) = self.running.pop().expect("somebody runs");
+        let (std::cmp::Reverse(ends), lane, bytes, slot) =
+            self.running.pop().expect("somebody runs");
         for (at, used) in self.used.iter_mut().enumerate() {
             let jobs = self.running.iter().filter(|job| job.1 == at).count() as u64;
             let its = self.running.iter().filter(|job| job.1 == at).map(|job| job.2).sum::<u64>();

@@ -14,6 +14,7 @@ mod detect;
 mod ending;
 mod fork;
 mod lanes;
+mod leases;
 mod map;
 mod mix;
 mod outcome;
