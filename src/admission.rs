@@ -31,6 +31,7 @@ mod attach;
 mod hold;
 mod settle;
 mod stall;
+mod within;
 #[cfg(test)]
 pub(crate) use stall::DEFAULT_TIMEOUT;
 

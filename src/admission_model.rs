@@ -16,7 +16,7 @@ use proptest::test_runner::{Config, TestError, TestRunner};
 use self::op::{Op, Patience};
 use self::pair::Pair;
 use crate::accounts::Terms;
-use crate::bench::Ended;
+use crate::counts::Ended;
 use crate::oversize::Oversize;
 use crate::overtaking::Overtaking;
 

@@ -1,6 +1,7 @@
 //! What one asks the state machine about, and what it answers.
 
 use crate::error::Limit;
+use crate::sys::clock::Moment;
 
 /// Names a lane: the executor's crew and the lane's place in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,24 @@ pub(crate) struct Slot {
     pub(crate) crew: usize,
     pub(crate) slot: usize,
     pub(crate) seq: u64,
+}
+
+/// Names a job in the process: its budget's gate, and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct JobId {
+    pub(crate) gate: usize,
+    pub(crate) seq: u64,
+}
+
+/// The answer to a job that waits for another one.
+#[derive(Clone, Debug)]
+pub(crate) enum Within<J> {
+    /// It is the caller's to run.
+    Runs { job: J, input_bytes: u64, since: Moment },
+    /// It has not started, and needs more than the caller holds.
+    Above { needed_bytes: u64 },
+    /// A worker has it or will have it, or it has ended.
+    Elsewhere,
 }
 
 /// The answer to a job that wants to hold more.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use slab::Slab;
 
+use crate::counts::Ended;
 use crate::effects::Verdict;
 use crate::sys::clock::Moment;
 
@@ -27,14 +28,6 @@ pub(crate) struct Holding {
     pub(crate) seq: u64,
     pub(crate) bytes: u64,
     pub(crate) since: Moment,
-}
-
-/// How a job ended on its worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    Completed,
-    Panicked,
-    Cancelled,
 }
 
 /// What a worker reports when its job has ended.

@@ -15,6 +15,7 @@ use crate::overtaking::Overtaking;
 use crate::permit::{Holder, Permit};
 use crate::shared;
 use crate::waiter::Waiter;
+use crate::waits::{self, Target};
 
 /// A number of bytes, some of them in reserve, that jobs and permits hold parts of.
 ///
@@ -164,7 +165,8 @@ impl Budget {
     ///
     /// [`AcquireError::NeverFits`], also when the budget shrinks during the wait;
     /// [`AcquireError::OwnWorker`] when a job would have to wait for the budget it was admitted
-    /// by; [`AcquireError::Stalled`] when permits hold the bytes and the budget
+    /// by; [`AcquireError::Circle`] when jobs of this budget wait for the calling one;
+    /// [`AcquireError::Stalled`] when permits hold the bytes and the budget
     /// [stands still](Budget::set_stall_timeout).
     ///
     /// # Blocking
@@ -275,10 +277,19 @@ impl Budget {
             }
         };
         let waiter = waiter.expect("it was made for this");
-        let mut verdict = self.gate.wait(&waiter, deadline);
+        let waiting = match deadline {
+            Some(_) => Ok(None),
+            None => waits::begin(Target::Budget(Arc::as_ptr(&self.gate).addr())).map(Some),
+        };
+        let is_circle = waiting.is_err();
+        let mut verdict = if is_circle { None } else { self.gate.wait(&waiter, deadline) };
+        drop(waiting);
         if verdict.is_none() {
             if self.gate.change(|state| state.withdraw_request(seq)) {
-                return Err(not_now(bytes, &self.ledger()));
+                return Err(match is_circle {
+                    true => AcquireError::Circle,
+                    false => not_now(bytes, &self.ledger()),
+                });
             }
             // It was decided just before, and the verdict is on its way.
             while verdict.is_none() {

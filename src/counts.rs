@@ -34,6 +34,19 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// A job has been run, or found to be cancelled when it was to be.
+    #[inline]
+    pub(crate) fn ran(&mut self, ended: Ended, waited: Duration) {
+        match ended {
+            Ended::Completed => self.completed += 1,
+            Ended::Panicked => self.panicked += 1,
+            Ended::Cancelled => self.cancelled += 1,
+        }
+        if ended != Ended::Cancelled {
+            self.waited += waited;
+        }
+    }
+
     pub(crate) fn add(&mut self, other: &Counts) {
         self.completed += other.completed;
         self.panicked += other.panicked;
@@ -48,4 +61,12 @@ impl Counts {
         self.overtook += other.overtook;
         self.waited += other.waited;
     }
+}
+
+/// How a job ended on its worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Completed,
+    Panicked,
+    Cancelled,
 }

@@ -7,7 +7,7 @@ use slab::Slab;
 
 use crate::accounts::{Account, Accounts, Terms, Turn};
 use crate::answer::LaneId;
-use crate::bench::{Bench, Done, Ended, Grant, Holding};
+use crate::bench::{Bench, Done, Grant, Holding};
 use crate::counts::Counts;
 use crate::effects::{Effects, Fate, Gone, Place, Verdict};
 use crate::error::Limit;
@@ -262,6 +262,11 @@ impl<J, W> Crew<J, W> {
         Some((entry.job, entry.input_bytes))
     }
 
+    /// A job that waits in the queue.
+    pub(crate) fn waiting(&mut self, lane: usize, seq: u64) -> Option<&Entry<J, W>> {
+        self.lanes.get_mut(lane)?.inside.get_mut(seq).map(|entry| &*entry)
+    }
+
     pub(crate) fn left(&mut self, lane: usize, input_bytes: u64) {
         self.lanes[lane].inside_bytes -= input_bytes;
         self.lanes[lane].leaving -= 1;
@@ -409,15 +414,7 @@ impl<J, W> Crew<J, W> {
         if self.lanes[lane].turn.is_none() {
             self.note_head(lane, accounts);
         }
-        let queue = &mut self.lanes[lane];
-        match done.ended {
-            Ended::Completed => queue.counts.completed += 1,
-            Ended::Panicked => queue.counts.panicked += 1,
-            Ended::Cancelled => queue.counts.cancelled += 1,
-        }
-        if done.ended != Ended::Cancelled {
-            queue.counts.waited += done.waited;
-        }
+        self.lanes[lane].counts.ran(done.ended, done.waited);
         self.retire(lane, accounts);
         bytes
     }

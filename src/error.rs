@@ -110,6 +110,9 @@ pub enum Refused {
     /// bytes that the caller's job holds may be those that the head of the lane waits for.
     #[error("a worker may not wait for a place in a lane of its own executor or budget")]
     OwnWorker,
+    /// The caller is a job, and the lane's executor waits, directly or through others, for it.
+    #[error("waiting for a place would close a circle of jobs that wait for each other")]
+    Circle,
     /// The process was forked after the executor was built, and threads do not survive a fork.
     #[error("executor was built before this process was forked and has no workers here")]
     Forked,
@@ -207,10 +210,23 @@ pub enum JoinError {
         /// Their bytes.
         held_bytes: u64,
     },
-    /// The job has not finished, and the caller is a worker of its executor or of another one on
-    /// the same budget: it could wait for a worker, or for bytes, that it occupies itself. The
-    /// job goes on.
-    #[error("a worker may not wait for a job of its own executor or budget")]
+    /// The job has not started, and the caller is a job on the same budget that holds less than it
+    /// needs: it can neither be run within the caller's bytes nor waited for, since those may be the
+    /// bytes it waits for. The job goes on.
+    #[error("job has not started and needs {}, more than the {} that the job which would wait for \
+        it holds", Bytes(*.needed_bytes), Bytes(*.held_bytes))]
+    AboveOwn {
+        /// The job's working and input bytes.
+        needed_bytes: u64,
+        /// What the caller's job holds.
+        held_bytes: u64,
+    },
+    /// The job waits, directly or through others, for the caller's job. It goes on.
+    #[error("waiting for the job would close a circle of jobs that wait for each other")]
+    Circle,
+    /// The job has not finished, and the caller is the drop of a closure that will not run, which an
+    /// executor on the same budget waits for. The job goes on.
+    #[error("the drop of a job's closure may not wait for a job of the same budget")]
     OwnWorker,
     /// The process was forked after the executor was built, and threads do not survive a fork.
     #[error("executor was built before this process was forked and has no workers here")]
@@ -312,6 +328,9 @@ pub enum AcquireError {
     /// jobs that all hold some and wait for more would wait for ever.
     #[error("a job may not wait for more bytes of the budget it was admitted by")]
     OwnWorker,
+    /// The caller is a job, and the budget's jobs wait, directly or through others, for it.
+    #[error("waiting for bytes would close a circle of jobs that wait for each other")]
+    Circle,
     /// The process was forked after the budget was made, and its lock may be held by a thread that
     /// does not exist here. A child makes a budget of its own.
     #[error("budget was made before this process was forked")]
@@ -509,6 +528,9 @@ pub enum DrainError {
     /// another executor on the same budget and could.
     #[error("a worker may not wait for the end of an executor that is its own or on its budget")]
     OwnWorker,
+    /// The caller is a job, and the executor's jobs wait, directly or through others, for it.
+    #[error("waiting for the end would close a circle of jobs that wait for each other")]
+    Circle,
     /// The process was forked after the executor was built, and threads do not survive a fork.
     #[error("executor was built before this process was forked and has no workers here")]
     Forked,

@@ -20,6 +20,7 @@ use crate::stats::Stats;
 use crate::sync::{AtomicBool, JoinHandle, Mutex, Ordering};
 use crate::sys::clock::Moment;
 use crate::waiter::Waiter;
+use crate::waits::{self, Circle, Target};
 
 /// A fixed set of workers behind a memory budget.
 ///
@@ -36,8 +37,8 @@ use crate::waiter::Waiter;
 /// ([`JoinError::Closed`](crate::JoinError::Closed)), and blocks until the running jobs have
 /// ended and their workers are gone. To have all accepted jobs run, call
 /// [`drain`](Executor::drain) first. It does not block when a job of its own drops it, nor
-/// after [`drain_timeout`](Executor::drain_timeout) has given up on the running jobs: their
-/// workers then leave by themselves.
+/// after [`drain_timeout`](Executor::drain_timeout) has given up on the running jobs, nor in a job that
+/// one of its jobs waits for: their workers then leave by themselves.
 ///
 /// # Examples
 ///
@@ -336,12 +337,12 @@ impl Executor {
     /// # Errors
     ///
     /// [`DrainError::OwnWorker`] from one of the executor's own workers, which would wait for
-    /// itself. The executor is closed all the same.
+    /// itself, and [`DrainError::Circle`] from a job that one of its jobs waits for. The executor is
+    /// closed all the same.
     ///
     /// # Blocking
     ///
-    /// Blocks until the last job has ended: for ever, if one never ends, or waits for bytes
-    /// that a [`Permit`](crate::Permit) of the caller holds.
+    /// Blocks until the last job has ended: for ever, if one never ends.
     ///
     /// # Examples
     ///
@@ -406,6 +407,13 @@ impl Executor {
         if deadline.is_none() && shared.id().is_on_callers_budget() || shared.is_own_worker() {
             return Err(DrainError::OwnWorker);
         }
+        let _waiting = match deadline {
+            Some(_) => None,
+            None => {
+                let target = Target::Executor(shared.id().place);
+                Some(waits::begin(target).map_err(|Circle| DrainError::Circle)?)
+            }
+        };
         let waiter = Arc::new(Waiter::new());
         let told = Arc::clone(&waiter);
         let Some(seq) = shared.gate.change(|state| state.wait_for_end(crew, told)) else {
@@ -444,6 +452,10 @@ impl Drop for Executor {
         if self.shared().is_own_worker() || self.gave_up.load(Ordering::Relaxed) {
             return;
         }
+        let Ok(_waiting) = waits::begin(Target::Executor(self.shared().id().place)) else {
+            // The jobs that run wait for this one. Their workers leave by themselves.
+            return;
+        };
         for thread in threads {
             // A worker outlives every panic of a job, so there is nothing to learn here.
             drop(thread.join());

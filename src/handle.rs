@@ -4,12 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::answer::Ticket;
+use crate::answer::{JobId, Ticket};
 use crate::error::JoinError;
 use crate::job::Outcome;
-use crate::running::ExecutorId;
+use crate::running::{self, ExecutorId};
 use crate::sync::{self, SPIN_ROUNDS};
 use crate::waiter::Waiter;
+use crate::waits::{self, Circle, Target};
+use crate::within::{self, Joined};
 
 /// A submitted job: wait for its value, look after it, or cancel it.
 ///
@@ -59,23 +61,26 @@ impl<'scope, T> ScopedHandle<'scope, T> {
     /// # Errors
     ///
     /// [`JoinError`] says why there is no value: the job panicked, was cancelled, or never
-    /// started. From one of the executor's own workers, while the job has not finished:
-    /// [`JoinError::OwnWorker`]. The job goes on then, detached.
+    /// started. To a job that would wait for another one: [`JoinError::AboveOwn`],
+    /// [`JoinError::Circle`]. The other one goes on then, detached.
     ///
     /// # Blocking
     ///
-    /// Blocks until the job has ended. A job that waits for bytes which the calling thread
-    /// itself holds in a [`Permit`](crate::Permit) never starts: drop the permit first.
+    /// Blocks until the job has ended. One that waits for bytes which the calling thread itself
+    /// holds in a [`Permit`](crate::Permit) is ended after
+    /// [a while](crate::Budget::set_stall_timeout).
+    ///
+    /// **In a job**, a job that has not started is not waited for: it is taken out of its lane and
+    /// run right here, within the bytes that the calling job holds, of whichever executor it is. So
+    /// jobs may submit to their own executor and wait, with any number of workers, if a job declares
+    /// no less than the jobs it waits for. A worker never runs a job that it does not wait for.
     pub fn join(mut self) -> Result<T, JoinError> {
         if !self.is_finished() {
-            if self.executor.is_on_callers_budget() {
-                return Err(JoinError::OwnWorker);
-            }
             if self.executor.was_forked() {
                 return Err(JoinError::Forked);
             }
+            self.wait_in_job()?;
         }
-        self.wait(None);
         self.take().expect("it has finished")
     }
 
@@ -183,6 +188,29 @@ impl<'scope, T> ScopedHandle<'scope, T> {
 
     fn job(&self) -> &Arc<dyn Outcome<T> + 'scope> {
         self.job.as_ref().expect("only taking the outcome, which consumes the handle, clears it")
+    }
+
+    /// Waits, or runs the job within the one that this thread runs.
+    fn wait_in_job(&self) -> Result<(), JoinError> {
+        let Some(running) = running::current() else {
+            if self.executor.is_on_callers_budget() {
+                return Err(JoinError::OwnWorker);
+            }
+            self.wait(None);
+            return Ok(());
+        };
+        let id = JobId { gate: self.executor.place.gate, seq: self.ticket.seq };
+        let target = match within::run(&running, self.executor, self.ticket) {
+            Joined::Ran => return Ok(()),
+            Joined::Elsewhere => Target::Job(id),
+            Joined::Above { needed_bytes, held_bytes } if self.executor.is_on_callers_budget() => {
+                return Err(JoinError::AboveOwn { needed_bytes, held_bytes });
+            }
+            Joined::Above { .. } => Target::Budget(id.gate),
+        };
+        let _waiting = waits::begin(target).map_err(|Circle| JoinError::Circle)?;
+        self.wait(None);
+        Ok(())
     }
 
     fn wait(&self, deadline: Option<Instant>) {

@@ -121,8 +121,9 @@ mod tests {
     use crate::accounts::Terms;
     use crate::admission::Admission;
     use crate::answer::{LaneId, Offer, Ticket};
-    use crate::bench::{Done, Ended, Grant, Rank};
+    use crate::bench::{Done, Grant, Rank};
     use crate::cost::Cost;
+    use crate::counts::Ended;
     use crate::crew::Crew;
     use crate::effects::Verdict;
     use crate::queue::LanePlan;

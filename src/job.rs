@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::bench::Ended;
+use crate::counts::Ended;
 use crate::effects::{Fate, Verdict};
 use crate::error::{JoinError, Panic};
 use crate::sync::{AtomicBool, AtomicU8, Mutex, Ordering};

@@ -15,6 +15,7 @@ use crate::scope::{self, Scope};
 use crate::shared::Shared;
 use crate::sys::clock::Moment;
 use crate::waiter::Waiter;
+use crate::waits::{self, Target};
 
 /// One bounded submission queue of an executor.
 ///
@@ -151,7 +152,8 @@ impl Lane {
     /// [never fits](Refused::NeverFits) the budget; the executor is [closed](Refused::Closed),
     /// or was closed meanwhile; or the lane is full and the caller is
     /// [a worker of the executor or its budget](Refused::OwnWorker), for which waiting could
-    /// hang.
+    /// hang, as it could for a job that the executor [waits for](Refused::Circle). Such a job can
+    /// call the closure itself, within the bytes that it holds.
     ///
     /// # Blocking
     ///
@@ -419,11 +421,23 @@ impl Lane {
             Patience::Until(deadline) => Some(deadline),
             Patience::None | Patience::Forever => None,
         };
-        let mut verdict = self.shared.gate.wait(waiter, deadline);
+        let gate = &self.shared.gate;
+        let waiting = match deadline {
+            Some(_) => Ok(None),
+            None => waits::begin(Target::Budget(self.shared.id().place.gate)).map(Some),
+        };
+        let is_circle = waiting.is_err();
+        let mut verdict = if is_circle { None } else { gate.wait(waiter, deadline) };
+        drop(waiting);
         if verdict.is_none() {
-            let withdrawn = self.shared.gate.change(|state| state.withdraw(ticket));
-            if let Some(refusal) = withdrawn {
-                return Err(as_refused(refusal, cost));
+            let withdrawn = gate.change(|state| match is_circle {
+                true => state.withdraw_from_own_worker(ticket),
+                false => state.withdraw(ticket),
+            });
+            match withdrawn {
+                Some(_) if is_circle => return Err(Refused::Circle),
+                Some(refusal) => return Err(as_refused(refusal, cost)),
+                None => {}
             }
             // It was decided just before, and the verdict is on its way.
             while verdict.is_none() {

@@ -114,6 +114,8 @@ mod ledger;
 mod accounts;
 mod job;
 mod running;
+mod waits;
+mod within;
 mod waiter;
 mod sync;
 mod sys;

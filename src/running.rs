@@ -3,8 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use crate::answer::Slot;
-use crate::bench::Ended;
+use crate::answer::{JobId, Slot};
+use crate::counts::Ended;
 use crate::job::Job;
 use crate::sync::thread_local;
 use crate::sys::fork::Generation;
@@ -13,6 +13,8 @@ thread_local! {
     /// Whom this thread works for, if it is a worker.
     static WORKS_FOR: Cell<Option<Employer>> = const { Cell::new(None) };
     static RUNNING: RefCell<Option<Running>> = const { RefCell::new(None) };
+    /// Jobs that the running one waits for and runs itself, the innermost last.
+    static WITHIN: RefCell<Vec<Running>> = const { RefCell::new(Vec::new()) };
 }
 
 /// An executor by its place: the address of its budget's gate, and its crew there. Its workers
@@ -54,8 +56,9 @@ pub(crate) fn work_for(employer: Employer) {
 #[derive(Clone)]
 pub(crate) struct Running {
     pub(crate) job: Arc<dyn Job>,
+    pub(crate) id: JobId,
+    /// Where its bytes are: of a job that another one runs, those of the other.
     pub(crate) executor: ExecutorId,
-    /// What it holds bytes under.
     pub(crate) slot: Slot,
 }
 
@@ -69,7 +72,19 @@ pub(crate) fn run(running: Running) -> (Arc<dyn Job>, Ended) {
     })
 }
 
+/// Runs a job within the one that runs on this thread.
+pub(crate) fn run_within(running: Running) -> Ended {
+    let job = Arc::clone(&running.job);
+    WITHIN.with(|within| within.borrow_mut().push(running));
+    // A job catches its panics, so what was pushed is popped.
+    let ended = job.run();
+    WITHIN.with(|within| within.borrow_mut().pop());
+    ended
+}
+
 /// The job that runs on this thread.
 pub(crate) fn current() -> Option<Running> {
-    RUNNING.try_with(|running| running.try_borrow().ok()?.clone()).ok().flatten()
+    let within = WITHIN.try_with(|within| within.try_borrow().ok()?.last().cloned());
+    let running = || RUNNING.try_with(|running| running.try_borrow().ok()?.clone());
+    within.ok().flatten().or_else(|| running().ok().flatten())
 }

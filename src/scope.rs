@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use crate::bench::Ended;
 use crate::cost::Cost;
+use crate::counts::Ended;
 use crate::effects::{Fate, Verdict};
 use crate::error::{Refused, SubmitError};
 use crate::gate::Gate;

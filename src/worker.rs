@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::answer::Slot;
+use crate::answer::{JobId, Slot};
 use crate::bench::{Done, Grant, Rank};
 use crate::job::{Job, drop_quietly};
 use crate::retention::LEAST_JOB_BYTES;
@@ -28,8 +28,9 @@ pub(crate) fn run(shared: Arc<Shared>, number: usize, rank: Rank) {
     {
         let waited = Moment::now().since(since);
         // RUN
-        let place = Slot { crew: shared.crew, slot, seq };
-        let (job, ended) = running::run(Running { job, executor: shared.id(), slot: place });
+        let (place, executor) = (Slot { crew: shared.crew, slot, seq }, shared.id());
+        let id = JobId { gate: executor.place.gate, seq };
+        let (job, ended) = running::run(Running { job, id, executor, slot: place });
         if let Some(retention) = shared.retention.as_ref().filter(|_| bytes >= LEAST_JOB_BYTES) {
             // Without what the job still holds: kept bytes are others' now.
             let others_bytes = || {

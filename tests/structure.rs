@@ -9,7 +9,7 @@ const PLAIN: [&str; 7] = ["cost", "error", "ledger", "counts", "fact", "overtaki
 
 /// The mechanism, from the bottom up. A module uses those before it, and plain data, and nothing
 /// else: so edges point one way, and none to the surface.
-const MECHANISM: [&str; 19] = [
+const MECHANISM: [&str; 21] = [
     "sys",
     "sync",
     "line",
@@ -25,9 +25,11 @@ const MECHANISM: [&str; 19] = [
     "waiter",
     "job",
     "running",
+    "waits",
     "gate",
     "retention",
     "shared",
+    "within",
     "worker",
 ];
 

@@ -3,7 +3,7 @@
 use super::model::{ModelCrew, ModelJob};
 use super::op::Op;
 use super::pair::Pair;
-use crate::bench::Ended;
+use crate::counts::Ended;
 use crate::ledger::Ledger;
 
 impl Pair {

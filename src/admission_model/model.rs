@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::accounts::Terms;
-use crate::bench::{Ended, Rank};
+use crate::bench::Rank;
 use crate::counts::Counts;
+use crate::counts::Ended;
 use crate::effects::{Fate, Verdict};
 use crate::error::Limit;
 use crate::ledger::Ledger;

@@ -1,7 +1,7 @@
 //! What can happen in a history.
 
 use crate::accounts::Terms;
-use crate::bench::Ended;
+use crate::counts::Ended;
 use crate::oversize::Oversize;
 use crate::overtaking::Overtaking;
 
