@@ -17,6 +17,7 @@ mod lanes;
 mod leases;
 mod map;
 mod mix;
+mod nested;
 mod outcome;
 mod oversize;
 mod plan;

@@ -72,7 +72,7 @@ fn a_job_does_not_wait_for_a_job_of_another_executor_that_waits_for_its_bytes() 
     let outer = builder(1, &budget).build().unwrap();
     let inner = Arc::new(builder(1, &budget).build().unwrap());
     let job = outer
-        .submit(Cost::new(6), move || inner.submit(Cost::new(6), || ()).unwrap().join().is_err());
+        .submit(Cost::new(6), move || inner.submit(Cost::new(7), || ()).unwrap().join().is_err());
     assert!(job.unwrap().join().unwrap());
 }
 
@@ -125,8 +125,8 @@ fn a_worker_that_would_join_for_ever_is_refused_for_the_longest_timeout_too() {
     let executor = Arc::new(executor(1, 10).0);
     let inner = Arc::clone(&executor);
     let job = executor.submit(Cost::new(6), move || {
-        let waits = inner.submit(Cost::new(6), || ()).unwrap();
-        matches!(waits.join_timeout(Duration::MAX), Ok(Err(JoinError::OwnWorker)))
+        let waits = inner.submit(Cost::new(7), || ()).unwrap();
+        matches!(waits.join_timeout(Duration::MAX), Ok(Err(JoinError::AboveOwn { .. })))
     });
     assert!(job.unwrap().join().unwrap());
 }
