@@ -21,6 +21,7 @@ pub(crate) struct Terms {
     pub(crate) guaranteed_workers: usize,
     pub(crate) most_bytes: u64,
     pub(crate) most_workers: usize,
+    pub(crate) most_job_bytes: u64,
 }
 
 impl Terms {
@@ -31,6 +32,7 @@ impl Terms {
         guaranteed_workers: 0,
         most_bytes: u64::MAX,
         most_workers: usize::MAX,
+        most_job_bytes: u64::MAX,
     };
 
     pub(crate) fn has_guarantee(&self) -> bool {
@@ -42,7 +44,12 @@ impl Terms {
     pub(crate) fn largest_bytes(&self, admissible_bytes: u64, guaranteed_bytes: u64) -> u64 {
         let others = guaranteed_bytes - self.guaranteed_bytes;
         let own = self.guaranteed_bytes.min(admissible_bytes);
-        own.max(admissible_bytes.saturating_sub(others)).min(self.most_bytes)
+        own.max(admissible_bytes.saturating_sub(others)).min(self.ceiling_bytes())
+    }
+
+    /// The most that one job may ever hold.
+    pub(crate) fn ceiling_bytes(&self) -> u64 {
+        self.most_bytes.min(self.most_job_bytes)
     }
 }
 

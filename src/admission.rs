@@ -123,7 +123,7 @@ impl<J, W> Admission<J, W> {
             let beside_others = terms.largest_bytes(admissible_bytes, guaranteed_bytes);
             let others_have_none = guaranteed_bytes == terms.guaranteed_bytes;
             let alone_bytes = if others_have_none { alone_bytes } else { 0 };
-            beside_others.max(alone_bytes.min(terms.most_bytes))
+            beside_others.max(alone_bytes.min(terms.ceiling_bytes()))
         }
     }
 
@@ -178,7 +178,14 @@ impl<J, W> Admission<J, W> {
     }
 
     /// Puts a job at the end of its lane and admits whoever may go.
-    pub(crate) fn offer(&mut self, at: LaneId, cost: Cost, since: Moment, job: J) -> Offer {
+    pub(crate) fn offer(
+        &mut self,
+        at: LaneId,
+        cost: Cost,
+        since: Moment,
+        expires: Moment,
+        job: J,
+    ) -> Offer {
         if self.crew(at.crew).is_closed() {
             self.crew_mut(at.crew).lane_mut(at.lane).counts.refused_closed += 1;
             self.effects.returned.push(job);
@@ -193,7 +200,7 @@ impl<J, W> Admission<J, W> {
         let seq = self.take_seq();
         let (crew, accounts) = self.crew_and_accounts(at.crew);
         let input_bytes = cost.input_bytes();
-        let entry = Entry { job, input_bytes, bytes, since, submitter: None };
+        let entry = Entry { job, input_bytes, bytes, since, expires, submitter: None };
         crew.enter(at.lane, seq, entry, accounts);
         // The end of a line is no news to anybody but a free worker.
         if crew.has_free_worker() {

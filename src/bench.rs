@@ -17,6 +17,8 @@ pub(crate) struct Grant<J> {
     pub(crate) seq: u64,
     pub(crate) bytes: u64,
     pub(crate) since: Moment,
+    /// From when on it must not start any more.
+    pub(crate) expires: Moment,
     /// Its place among those that are admitted.
     pub(crate) slot: usize,
 }

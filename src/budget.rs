@@ -303,10 +303,12 @@ impl Budget {
                 let free_bytes = self.ledger().free_bytes();
                 Err(AcquireError::Stalled { needed_bytes: bytes, free_bytes, permits, held_bytes })
             }
-            Verdict::Closed | Verdict::NeverFits => Err(AcquireError::NeverFits {
-                needed_bytes: bytes,
-                admissible_bytes: self.gate.look(|state| state.largest_request_bytes()),
-            }),
+            Verdict::Closed | Verdict::NeverFits | Verdict::Expired => {
+                Err(AcquireError::NeverFits {
+                    needed_bytes: bytes,
+                    admissible_bytes: self.gate.look(|state| state.largest_request_bytes()),
+                })
+            }
         }
     }
 

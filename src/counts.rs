@@ -18,6 +18,9 @@ pub struct Counts {
     pub evicted: u64,
     /// Jobs that were ended, or submissions refused, because the budget stood still.
     pub stalled: u64,
+    /// Jobs whose time to start was over before they did, submissions that waited for a place until
+    /// then included.
+    pub expired: u64,
     /// Submissions refused because the lane was full, at once or after a timeout.
     pub refused_full: u64,
     /// Submissions refused because the job never fits.
@@ -41,8 +44,9 @@ impl Counts {
             Ended::Completed => self.completed += 1,
             Ended::Panicked => self.panicked += 1,
             Ended::Cancelled => self.cancelled += 1,
+            Ended::Expired => self.expired += 1,
         }
-        if ended != Ended::Cancelled {
+        if matches!(ended, Ended::Completed | Ended::Panicked) {
             self.waited += waited;
         }
     }
@@ -54,6 +58,7 @@ impl Counts {
         self.aborted += other.aborted;
         self.evicted += other.evicted;
         self.stalled += other.stalled;
+        self.expired += other.expired;
         self.refused_full += other.refused_full;
         self.refused_never_fits += other.refused_never_fits;
         self.refused_closed += other.refused_closed;
@@ -69,4 +74,6 @@ pub(crate) enum Ended {
     Completed,
     Panicked,
     Cancelled,
+    /// Its time to start was over.
+    Expired,
 }

@@ -14,7 +14,9 @@ use crate::error::Limit;
 use crate::intake::{CrewIntake, LaneIntake};
 use crate::line::Line;
 use crate::queue::{Entry, Queue};
+use crate::sys::clock::Moment;
 
+mod expiry;
 mod lanes;
 mod turns;
 #[cfg(test)]
@@ -38,6 +40,9 @@ pub(crate) struct Crew<J, W> {
     /// waiting bytes, by age: that limit too is given out in order. Entries of jobs that have
     /// left are dropped when they come to the front.
     crowded: BTreeSet<(u64, usize)>,
+    /// Jobs that wait and must not start after a time, the first of these first. Those that have
+    /// left without starting are dropped from here when their time comes.
+    expiring: BTreeSet<(Moment, usize, u64)>,
     waiting_jobs: usize,
     waiting_bytes: u64,
     waiting_limit_bytes: u64,
@@ -60,6 +65,7 @@ impl<J, W> Crew<J, W> {
             guaranteed: Vec::new(),
             promised_workers: 0,
             crowded: BTreeSet::new(),
+            expiring: BTreeSet::new(),
             waiting_jobs: 0,
             waiting_bytes: 0,
             waiting_limit_bytes,
@@ -148,7 +154,7 @@ impl<J, W> Crew<J, W> {
         }
         let Some(queue) = self.lanes.get(lane) else { return };
         let intake = &mut intake.lanes[lane];
-        let has_room = queue.outside.is_empty();
+        let has_room = queue.outside.is_empty() && !queue.may_choose();
         intake.room_jobs = if has_room { queue.limit_jobs - queue.inside.len() } else { 0 };
         intake.room_bytes = queue.limit_input_bytes - queue.inside_bytes;
         intake.terms = accounts.get(queue.account).terms;
@@ -167,6 +173,11 @@ impl<J, W> Crew<J, W> {
         queue.inside_bytes += input_bytes;
         self.waiting_bytes += input_bytes;
         self.waiting_jobs += intake.line.len();
+        // Mostly there are none with a deadline, and then they need not be looked at.
+        if std::mem::take(&mut intake.has_expiring) {
+            let expiring = intake.line.entries().filter(|(_, entry)| entry.expires < Moment::NEVER);
+            self.expiring.extend(expiring.map(|(seq, entry)| (entry.expires, lane, seq)));
+        }
         self.lanes[lane].inside.append(&mut intake.line);
         self.note_head(lane, accounts);
     }
@@ -180,6 +191,9 @@ impl<J, W> Crew<J, W> {
         entry: Entry<J, W>,
         accounts: &mut Accounts,
     ) {
+        if entry.expires < Moment::NEVER {
+            self.expiring.insert((entry.expires, lane, seq));
+        }
         let queue = &self.lanes[lane];
         let has_place = queue.outside.is_empty()
             && queue.has_room(entry.input_bytes)
@@ -216,14 +230,17 @@ impl<J, W> Crew<J, W> {
             }
         };
         queue.forget_passes(seq);
-        let Entry { job, bytes, since, submitter, .. } = entry;
+        let Entry { job, bytes, since, expires, submitter, .. } = entry;
+        if expires < Moment::NEVER {
+            self.expiring.remove(&(expires, lane, seq));
+        }
         let slot = self.bench.hold(Holding { lane, seq, bytes, since: accounts.now() });
         self.change_account(lane, accounts, |account| {
             account.running_jobs += 1;
             account.held_bytes += bytes;
         });
         self.note_head(lane, accounts);
-        (Grant { job, lane, seq, bytes, since, slot }, submitter)
+        (Grant { job, lane, seq, bytes, since, expires, slot }, submitter)
     }
 
     /// Takes back a job that was admitted and not fetched. It holds its bytes until
@@ -284,7 +301,7 @@ impl<J, W> Crew<J, W> {
         seq: u64,
         accounts: &mut Accounts,
     ) -> Option<(J, Option<W>)> {
-        let entry = self.lanes[lane].outside.remove(seq)?;
+        let entry = self.lanes.get_mut(lane)?.outside.remove(seq)?;
         self.lanes[lane].forget_passes(seq);
         self.outside_jobs -= 1;
         self.note_head(lane, accounts);

@@ -14,6 +14,8 @@ pub(crate) enum Verdict {
     NeverFits,
     /// The budget has stood still for too long.
     Stalled,
+    /// The job's time to start is over.
+    Expired,
 }
 
 /// How a waiting job ended without running.
@@ -27,6 +29,8 @@ pub(crate) enum Fate {
     NeverFits { needed_bytes: u64, admissible_bytes: u64 },
     /// The budget, as it was then, has stood still for too long.
     Stalled { needed_bytes: u64, ledger: Ledger },
+    /// Its time to start was over.
+    Expired,
 }
 
 /// A job that left the queue, or the workers' bench, without running. Its bytes stay until the

@@ -102,6 +102,9 @@ pub enum Refused {
         /// Their bytes.
         held_bytes: u64,
     },
+    /// The job's [time to start](crate::Lane::start_within) was over before the lane had a place.
+    #[error("time to start was over before the lane had a place")]
+    Expired,
     /// The executor is closed.
     #[error("executor is closed")]
     Closed,
@@ -186,6 +189,9 @@ pub enum JoinError {
     /// The executor was dropped, or told to abort what waits, before the job started.
     #[error("executor was closed before the job started")]
     Closed,
+    /// The job's [time to start](crate::Lane::start_within) was over before it did.
+    #[error("time to start was over before the job did")]
+    Expired,
     /// The budget shrank while the job waited, and it can never be admitted any more.
     #[error("job can never start: it needs {}, and since the budget shrank {} are admissible",
         Bytes(*.needed_bytes), Bytes(*.admissible_bytes))]

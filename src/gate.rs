@@ -17,7 +17,7 @@ use crate::sys::fork::Generation;
 use crate::waiter::Waiter;
 
 pub(crate) type State = Admission<Arc<dyn Job>, Arc<Waiter>>;
-/// How long somebody waits before looking whether the budget stands still.
+/// How long somebody waits before looking whether a time is over that nobody else would notice.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
 
 type NewJobs = Intake<Arc<dyn Job>, Arc<Waiter>>;
@@ -60,11 +60,12 @@ impl Gate {
         at: LaneId,
         cost: Cost,
         since: Moment,
+        expires: Moment,
         job: Arc<dyn Job>,
     ) -> Result<Ticket, Arc<dyn Job>> {
         let mut intake = self.intake.0.lock();
         let was_empty = intake.arrivals.is_empty();
-        let ticket = intake.accept(at, cost, since, job)?;
+        let ticket = intake.accept(at, cost, since, expires, job)?;
         drop(intake);
         if was_empty {
             self.news.0.store(true, Ordering::Release);
@@ -142,7 +143,7 @@ impl Gate {
             if verdict.is_some() || deadline.is_some_and(|deadline| deadline <= look) {
                 return verdict;
             }
-            self.change(State::end_what_is_stalled);
+            self.change(State::look_at_the_time);
         }
     }
 

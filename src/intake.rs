@@ -25,6 +25,8 @@ pub(crate) struct LaneIntake<J, W> {
     pub(crate) room_jobs: usize,
     pub(crate) room_bytes: u64,
     pub(crate) terms: Terms,
+    /// Whether there is a deadline among the jobs.
+    pub(crate) has_expiring: bool,
 }
 
 /// The same for an executor, over all its lanes.
@@ -55,6 +57,7 @@ impl<J, W> LaneIntake<J, W> {
             room_jobs: 0,
             room_bytes: 0,
             terms: Terms::PLAIN,
+            has_expiring: false,
         }
     }
 }
@@ -82,6 +85,7 @@ impl<J, W> Intake<J, W> {
         at: LaneId,
         cost: Cost,
         since: Moment,
+        expires: Moment,
         job: J,
     ) -> Result<Ticket, J> {
         let crew = &mut self.crews[at.crew];
@@ -97,6 +101,7 @@ impl<J, W> Intake<J, W> {
         if lane.room_jobs == 0 || input_bytes > lane.room_bytes {
             return Err(job);
         }
+        lane.has_expiring |= expires < Moment::NEVER;
         lane.room_jobs -= 1;
         lane.room_bytes -= input_bytes;
         lane.line_bytes += input_bytes;
@@ -106,7 +111,7 @@ impl<J, W> Intake<J, W> {
         if lane.line.is_empty() {
             self.arrivals.push(at);
         }
-        lane.line.push(seq, Entry { job, input_bytes, bytes, since, submitter: None });
+        lane.line.push(seq, Entry { job, input_bytes, bytes, since, expires, submitter: None });
         Ok(Ticket { at, seq })
     }
 }
@@ -186,6 +191,7 @@ mod tests {
                 limit_jobs: LIMIT_JOBS,
                 limit_input_bytes: LIMIT_BYTES,
                 terms: Terms::PLAIN,
+                newest_first_after: None,
             };
             let mut machine = Machine {
                 state: Admission::new(30, 0),
@@ -246,10 +252,10 @@ mod tests {
             let job = self.tickets.len() as u64;
             let since = Moment::now();
             self.expected[lane].push_back(job);
-            let ticket = match self.intake.accept(at, cost, since, job) {
+            let ticket = match self.intake.accept(at, cost, since, Moment::NEVER, job) {
                 Ok(ticket) => Some(ticket),
-                Err(job) => {
-                    self.change(Some(at), |state| match state.offer(at, cost, since, job) {
+                Err(job) => self.change(Some(at), |state| {
+                    match state.offer(at, cost, since, Moment::NEVER, job) {
                         Offer::Accepted(ticket) => Some(ticket),
                         Offer::Outside(ticket) if waits => {
                             state.wait(ticket, SUBMITTER);
@@ -260,8 +266,8 @@ mod tests {
                             None
                         }
                         Offer::Refused(_) => None,
-                    })
-                }
+                    }
+                }),
             };
             match ticket {
                 Some(ticket) => self.tickets.push(ticket),
@@ -329,6 +335,7 @@ mod tests {
                 limit_jobs,
                 limit_input_bytes: 0,
                 terms: Terms::PLAIN,
+                newest_first_after: None,
             };
             machine.change(None, |state| state.add_lane(0, plan).expect("it fits"))
         };

@@ -13,6 +13,8 @@ use crate::waiter::Waiter;
 pub(crate) trait Job: Send + Sync {
     /// Runs the closure and keeps the outcome. When this returns, the closure is dropped.
     fn run(&self) -> Ended;
+    /// The same for a job that must not start any more: drops the closure.
+    fn expire(&self) -> Ended;
     /// Shows the outcome of [`run`](Job::run) to the handle.
     fn complete(&self);
     /// Drops the closure of a job that will not run.
@@ -152,6 +154,12 @@ where
         }
     }
 
+    fn expire(&self) -> Ended {
+        self.discard();
+        self.keep(Err(JoinError::Expired));
+        Ended::Expired
+    }
+
     fn complete(&self) {
         // Release: whoever sees the end sees the outcome. Acquire: the joiner is seen here.
         match self.state.swap(FINISHED, Ordering::AcqRel) {
@@ -179,6 +187,7 @@ where
         self.keep(Err(match fate {
             Fate::Cancelled => JoinError::Cancelled,
             Fate::Aborted => JoinError::Closed,
+            Fate::Expired => JoinError::Expired,
             Fate::Stalled { needed_bytes, ledger } => JoinError::Stalled {
                 needed_bytes,
                 free_bytes: ledger.free_bytes(),

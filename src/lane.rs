@@ -56,6 +56,7 @@ use crate::waits::{self, Target};
 pub struct Lane {
     shared: Arc<Shared>,
     lane: usize,
+    start_within: Option<Duration>,
     /// Of a lane that goes when nobody holds it.
     _hold: Option<Arc<Hold>>,
 }
@@ -87,7 +88,7 @@ impl Lane {
     pub(crate) fn of(shared: &Arc<Shared>, lane: usize, is_held: bool) -> Self {
         let at = LaneId { crew: shared.crew, lane };
         let hold = is_held.then(|| Arc::new(Hold { shared: Arc::clone(shared), at }));
-        Lane { shared: Arc::clone(shared), lane, _hold: hold }
+        Lane { shared: Arc::clone(shared), lane, start_within: None, _hold: hold }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -112,6 +113,37 @@ impl Lane {
     pub fn name(&self) -> Arc<str> {
         let id = self.id();
         self.shared.gate.look(|state| Arc::clone(&state.crew(id.crew).lane(id.lane).name))
+    }
+
+    /// The same lane, for jobs that are of no use unless they start in time.
+    ///
+    /// A job that is submitted through it and has not started when `time` is over, counted from the
+    /// call of `submit`, never starts. Its closure is dropped, its place is free for others, and its
+    /// handle says [`JoinError::Expired`](crate::JoinError::Expired); while its submitter still waits
+    /// for a place, [`Refused::Expired`] returns the closure. This happens before any other job is
+    /// considered, at the next event on the budget; where there is none, threads that wait notice
+    /// within a quarter of a second. Known to within a tick of the system's timer.
+    ///
+    /// For clients that give up after a while, take off the time that the job needs to run: one that
+    /// starts just before its client leaves is wasted.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use admit::{Budget, Cost, Executor, JoinError, MIB};
+    ///
+    /// let budget = Budget::new(64 * MIB, 0)?;
+    /// let executor = Executor::builder().workers(1).budget(budget.clone()).build()?;
+    /// let in_time = executor.default_lane().start_within(Duration::from_millis(20));
+    /// let permit = budget.acquire(64 * MIB)?; // so that nothing starts
+    /// let late = in_time.submit(Cost::new(MIB), || ())?;
+    /// assert!(matches!(late.join(), Err(JoinError::Expired)));
+    /// drop(permit);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn start_within(&self, time: Duration) -> Lane {
+        Lane { start_within: Some(time), ..self.clone() }
     }
 
     /// Whether a job of this cost could ever be admitted, as the budget is now. To be asked
@@ -380,13 +412,14 @@ impl Lane {
             return Err(Refused::Forked);
         }
         let since = Moment::now();
-        let job = match self.shared.gate.accept(self.id(), cost, since, job) {
+        let expires = self.start_within.map_or(Moment::NEVER, |time| since.after(time));
+        let job = match self.shared.gate.accept(self.id(), cost, since, expires, job) {
             Ok(ticket) => return Ok(ticket),
             Err(job) => job,
         };
         let mut waiter = None;
         let offer = self.shared.gate.change_lane(Some(self.id()), |state| {
-            let offer = state.offer(self.id(), cost, since, job);
+            let offer = state.offer(self.id(), cost, since, expires, job);
             let Offer::Outside(ticket) = offer else { return Ok(offer) };
             match patience {
                 Patience::None => Err(state.withdraw(ticket).expect("it stands outside")),
@@ -447,6 +480,7 @@ impl Lane {
         match verdict.expect("waited for") {
             Verdict::Go => Ok(ticket),
             Verdict::Closed => Err(Refused::Closed),
+            Verdict::Expired => Err(Refused::Expired),
             Verdict::Stalled => {
                 let ledger = self.shared.gate.look(|state| *state.ledger());
                 let (free_bytes, permits) = (ledger.free_bytes(), ledger.permits);

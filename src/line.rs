@@ -55,6 +55,17 @@ impl<T> Line<T> {
         self.places.back().filter(|(_, item)| item.is_some()).map(|(seq, _)| *seq)
     }
 
+    /// The number of the last one that is in the line.
+    pub(crate) fn last(&self) -> Option<u64> {
+        let taken = self.places.iter().rev().find(|(_, item)| item.is_some());
+        taken.map(|(seq, _)| *seq)
+    }
+
+    pub(crate) fn get(&self, seq: u64) -> Option<&T> {
+        let at = self.places.binary_search_by_key(&seq, |(seq, _)| *seq).ok()?;
+        self.places[at].1.as_ref()
+    }
+
     pub(crate) fn get_mut(&mut self, seq: u64) -> Option<&mut T> {
         let at = self.places.binary_search_by_key(&seq, |(seq, _)| *seq).ok()?;
         self.places[at].1.as_mut()
@@ -74,8 +85,7 @@ impl<T> Line<T> {
     }
 
     pub(crate) fn contains(&self, seq: u64) -> bool {
-        let at = self.places.binary_search_by_key(&seq, |(seq, _)| *seq);
-        at.is_ok_and(|at| self.places[at].1.is_some())
+        self.get(seq).is_some()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {

@@ -1,6 +1,7 @@
 //! What a lane is to be like.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::accounts::{MOST_SHARE, Terms};
 use crate::answer::Misfit;
@@ -35,6 +36,7 @@ pub struct LaneOptions {
     name: String,
     capacity: usize,
     input_bytes: Option<u64>,
+    newest_first_after: Option<Duration>,
     terms: Terms,
 }
 
@@ -46,6 +48,7 @@ impl LaneOptions {
             name: name.into(),
             capacity: DEFAULT_CAPACITY,
             input_bytes: None,
+            newest_first_after: None,
             terms: Terms::PLAIN,
         }
     }
@@ -64,6 +67,26 @@ impl LaneOptions {
     /// How many bytes of input the waiting jobs may hold together.
     pub fn input_bytes(mut self, bytes: u64) -> Self {
         self.input_bytes = Some(bytes);
+        self
+    }
+
+    /// Under overload, the newest job first: while the oldest that waits has waited longer than
+    /// `wait`. Without it, always the oldest.
+    ///
+    /// When more comes than can be done, first in, first out makes everybody wait as long as anybody
+    /// is ready to, and clients leave just before their turn. The newest first serves those who have
+    /// just come, and the others not at all: with a [time to start](crate::Lane::start_within) they
+    /// get an answer, without one they wait until the overload is over, passed by any number of later
+    /// ones. A job that was chosen and does not fit stays the next one.
+    pub fn newest_first_after(mut self, wait: Duration) -> Self {
+        self.newest_first_after = Some(wait);
+        self
+    }
+
+    /// The most bytes that one job of the lane may declare; all that are admissible, unless set. What
+    /// is above is refused as never fitting: for costs that are computed from what a client sent.
+    pub fn most_job_bytes(mut self, bytes: u64) -> Self {
+        self.terms.most_job_bytes = bytes;
         self
     }
 
@@ -129,7 +152,7 @@ impl LaneOptions {
     /// Within the executor's limit of waiting bytes.
     pub(crate) fn plan(&self, waiting_limit_bytes: u64) -> Result<LanePlan, BuildError> {
         let lane = || self.name.clone();
-        let Terms { share, guaranteed_bytes, guaranteed_workers, most_bytes, most_workers } =
+        let Terms { share, guaranteed_bytes, guaranteed_workers, most_bytes, most_workers, .. } =
             self.terms;
         let limit_input_bytes = self.input_bytes.unwrap_or(waiting_limit_bytes);
         if limit_input_bytes > waiting_limit_bytes {
@@ -155,6 +178,7 @@ impl LaneOptions {
             limit_jobs: self.capacity,
             limit_input_bytes,
             terms: self.terms,
+            newest_first_after: self.newest_first_after,
         })
     }
 }

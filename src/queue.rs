@@ -18,6 +18,8 @@ pub(crate) struct LanePlan {
     pub(crate) limit_jobs: usize,
     pub(crate) limit_input_bytes: u64,
     pub(crate) terms: Terms,
+    /// From which wait of the oldest on the newest goes first.
+    pub(crate) newest_first_after: Option<Duration>,
 }
 
 /// How often somebody who waits was passed, and since when.
@@ -47,6 +49,8 @@ pub(crate) struct Entry<J, W> {
     /// Working and input bytes: what it is charged when it is admitted.
     pub(crate) bytes: u64,
     pub(crate) since: Moment,
+    /// From when on it must not start any more.
+    pub(crate) expires: Moment,
     /// Whom to tell when a job that stands outside gets its place.
     pub(crate) submitter: Option<W>,
 }
@@ -67,6 +71,9 @@ pub(crate) struct Queue<J, W> {
     /// Of those who wait, who was passed: mostly nobody. Not in the entry, which is touched for
     /// every job.
     passed: BTreeMap<u64, Passed>,
+    newest_first_after: Option<Duration>,
+    /// The job that goes next, where it is not the oldest.
+    chosen: Option<u64>,
     /// The head's turn. `None` while nobody waits, or the lane has as much as it may have.
     pub(crate) turn: Option<Turn>,
     pub(crate) account: AccountId,
@@ -80,7 +87,7 @@ pub(crate) struct Queue<J, W> {
 
 impl<J, W> Queue<J, W> {
     pub(crate) fn new(plan: LanePlan, account: AccountId) -> Self {
-        let LanePlan { name, limit_jobs, limit_input_bytes, .. } = plan;
+        let LanePlan { name, limit_jobs, limit_input_bytes, newest_first_after, .. } = plan;
         Queue {
             name,
             limit_jobs,
@@ -89,6 +96,8 @@ impl<J, W> Queue<J, W> {
             inside_bytes: 0,
             outside: Line::new(),
             passed: BTreeMap::new(),
+            newest_first_after,
+            chosen: None,
             turn: None,
             account,
             counts: Counts::default(),
@@ -97,11 +106,36 @@ impl<J, W> Queue<J, W> {
         }
     }
 
-    /// The job that has waited longest. With nothing inside it is the first outside: a lane
+    /// The job that goes next: the one that has waited longest, unless the newest was
+    /// [chosen](Queue::choose). With nothing inside it is the first outside: a lane
     /// without capacity hands its jobs straight to a worker, and so does any lane a job whose
     /// input is larger than the whole queue may hold.
     pub(crate) fn head(&self) -> Option<(u64, &Entry<J, W>)> {
+        if let Some(seq) = self.chosen
+            && let Some(entry) = self.inside.get(seq)
+        {
+            return Some((seq, entry));
+        }
         self.inside.front().or_else(|| self.outside.front())
+    }
+
+    /// Chooses the job that goes next, if the one before has gone. Not while it is there: bytes are
+    /// kept for it.
+    pub(crate) fn choose(&mut self, now: Moment) {
+        let Some(after) = self.newest_first_after else { return };
+        if self.chosen.is_some_and(|seq| self.inside.contains(seq)) {
+            return;
+        }
+        let is_late = |(_, oldest): (u64, &Entry<J, W>)| now.since(oldest.since) > after;
+        self.chosen = match self.inside.front().is_some_and(is_late) {
+            true => self.inside.last(),
+            false => None,
+        };
+    }
+
+    /// Whether the newest may go first: then it has to be known which that is.
+    pub(crate) fn may_choose(&self) -> bool {
+        self.newest_first_after.is_some()
     }
 
     /// Whether somebody who waits may be passed once more.
@@ -136,7 +170,9 @@ impl<J, W> Queue<J, W> {
 
     /// Those behind the head that have their place.
     pub(crate) fn behind_head(&self) -> impl Iterator<Item = (u64, &Entry<J, W>)> {
-        self.inside.entries().skip(1)
+        // Where the newest goes first there is no order for others to overtake in.
+        let most = if self.may_choose() { 0 } else { usize::MAX };
+        self.inside.entries().skip(1).take(most)
     }
 
     pub(crate) fn outside_bytes(&self) -> u64 {

@@ -91,6 +91,10 @@ where
         self.cell.run()
     }
 
+    fn expire(&self) -> Ended {
+        self.cell.expire()
+    }
+
     fn complete(&self) {
         self.cell.complete();
         // Last: from here on the scope may end, and what the job borrowed with it.

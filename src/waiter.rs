@@ -12,6 +12,7 @@ const GO: u8 = 2;
 const CLOSED: u8 = 3;
 const NEVER_FITS: u8 = 4;
 const STALLED: u8 = 5;
+const EXPIRED: u8 = 6;
 
 /// A place to be told a [`Verdict`], once. Its thread spins for a while before it sleeps, and
 /// only a sleeping one costs the teller a system call.
@@ -38,6 +39,7 @@ impl Waiter {
             Verdict::Closed => CLOSED,
             Verdict::NeverFits => NEVER_FITS,
             Verdict::Stalled => STALLED,
+            Verdict::Expired => EXPIRED,
         };
         // Release: what the teller did before is seen by whoever learns of the verdict.
         if self.state.swap(told, Ordering::AcqRel) == PARKED {
@@ -56,6 +58,7 @@ impl Waiter {
             CLOSED => Some(Verdict::Closed),
             NEVER_FITS => Some(Verdict::NeverFits),
             STALLED => Some(Verdict::Stalled),
+            EXPIRED => Some(Verdict::Expired),
             _ => None,
         }
     }

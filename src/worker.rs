@@ -23,14 +23,20 @@ pub(crate) fn run(shared: Arc<Shared>, number: usize, rank: Rank) {
     let bench = Arc::new(Waiter::new());
     let mut next = None;
     // ADMIT
-    while let Some(Grant { job, bytes, since, slot, seq, .. }) =
+    while let Some(Grant { job, bytes, since, expires, slot, seq, .. }) =
         next.or_else(|| fetch(&shared, &bench, rank))
     {
-        let waited = Moment::now().since(since);
+        let now = Moment::now();
+        let waited = now.since(since);
         // RUN
         let (place, executor) = (Slot { crew: shared.crew, slot, seq }, shared.id());
         let id = JobId { gate: executor.place.gate, seq };
-        let (job, ended) = running::run(Running { job, id, executor, slot: place });
+        let (job, ended) = if expires > now {
+            running::run(Running { job, id, executor, slot: place })
+        } else {
+            let ended = job.expire();
+            (job, ended)
+        };
         if let Some(retention) = shared.retention.as_ref().filter(|_| bytes >= LEAST_JOB_BYTES) {
             // Without what the job still holds: kept bytes are others' now.
             let others_bytes = || {

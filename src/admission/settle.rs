@@ -29,6 +29,7 @@ impl<J, W> Admission<J, W> {
     /// worker.
     pub(super) fn settle_for(&mut self, mut taker: Option<usize>) -> Option<Grant<J>> {
         let mut taken = None;
+        self.expire();
         while let Some(claim) = self.next_claim() {
             self.moved();
             let Some(at) = claim.at else {
@@ -56,6 +57,21 @@ impl<J, W> Admission<J, W> {
             crew.rouse(&mut self.effects.told);
         }
         taken
+    }
+
+    /// Ends the jobs whose time to start is over, before any other is looked at.
+    #[inline]
+    fn expire(&mut self) {
+        for id in 0..self.crews.len() {
+            while let Some(crew) = &mut self.crews[id]
+                && crew.has_expired(&self.accounts)
+            {
+                let lane = crew.expire_first(id, &mut self.effects, &mut self.accounts);
+                if let Some(lane) = lane {
+                    self.let_in(LaneId { crew: id, lane });
+                }
+            }
+        }
     }
 
     /// Who is admitted next, if anybody may be.

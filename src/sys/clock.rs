@@ -13,6 +13,9 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
+    /// After all that will be.
+    pub(crate) const NEVER: Moment = Moment { nanos: u64::MAX };
+
     /// The beginning of the clock.
     pub(crate) const START: Moment = Moment { nanos: 0 };
 
@@ -23,6 +26,12 @@ impl Moment {
     #[cfg(test)]
     pub(crate) fn at(nanos: u64) -> Moment {
         Moment { nanos }
+    }
+
+    /// So much later, or never.
+    pub(crate) fn after(self, time: Duration) -> Moment {
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Moment { nanos: self.nanos.saturating_add(nanos) }
     }
 
     pub(crate) fn since(self, earlier: Moment) -> Duration {
