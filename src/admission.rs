@@ -74,9 +74,13 @@ impl<J, W> Admission<J, W> {
         }
     }
 
-    /// The time at which what comes next happens.
+    /// The time at which what comes next happens. Jobs whose time to start is over are ended before
+    /// any other is considered.
     pub(crate) fn set_time(&mut self, now: Moment) {
         self.accounts.set_time(now);
+        if self.expire() {
+            self.settle();
+        }
     }
 
     pub(crate) fn ledger(&self) -> &Ledger {
@@ -197,6 +201,11 @@ impl<J, W> Admission<J, W> {
             self.effects.returned.push(job);
             return Offer::Refused(Refusal::NeverFits { admissible_bytes });
         };
+        if expires <= self.accounts.now() {
+            self.crew_mut(at.crew).lane_mut(at.lane).counts.expired += 1;
+            self.effects.returned.push(job);
+            return Offer::Refused(Refusal::Expired);
+        }
         let seq = self.take_seq();
         let (crew, accounts) = self.crew_and_accounts(at.crew);
         let input_bytes = cost.input_bytes();

@@ -40,13 +40,15 @@ fn terms() -> impl Strategy<Value = Terms> {
         (prop_oneof![2 => Just(0), 1 => 0..10_u64], prop_oneof![2 => Just(1000), 1 => 3..20_u64]);
     let workers =
         (prop_oneof![2 => Just(0), 1 => 0..3_usize], prop_oneof![2 => Just(10), 1 => 1..3_usize]);
-    (prop_oneof![Just(1_u32), Just(2), Just(4)], bytes, workers).prop_map(
-        |(share, (guaranteed, most), (workers, most_workers))| Terms {
+    let most_job = prop_oneof![4 => Just(u64::MAX), 1 => 3..30_u64];
+    (prop_oneof![Just(1_u32), Just(2), Just(4)], bytes, workers, most_job).prop_map(
+        |(share, (guaranteed, most), (workers, most_workers), most_job_bytes)| Terms {
             share,
             guaranteed_bytes: guaranteed.min(most),
             guaranteed_workers: workers.min(most_workers),
             most_bytes: most,
             most_workers,
+            most_job_bytes,
         },
     )
 }
@@ -61,11 +63,12 @@ fn op() -> impl Strategy<Value = Op> {
         2 => Just(Patience::Try),
         1 => Just(Patience::OwnWorker),
     ];
+    let within = prop_oneof![5 => Just(None), 2 => (0..300_000_000_u64).prop_map(Some)];
     let ended = prop_oneof![Just(Ended::Completed), Just(Ended::Panicked), Just(Ended::Cancelled)];
     prop_oneof![
-        40 => (which(), which(), working, bytes(), patience).prop_map(
-            |(crew, lane, working, input, patience)| {
-                Op::Offer { crew, lane, working, input, patience }
+        40 => (which(), which(), (working, bytes()), patience, within).prop_map(
+            |(crew, lane, (working, input), patience, within)| {
+                Op::Offer { crew, lane, working, input, patience, within }
             }
         ),
         25 => (which(), ended, any::<bool>())
@@ -82,8 +85,14 @@ fn op() -> impl Strategy<Value = Op> {
         4 => (which(), bytes()).prop_map(|(job, bytes)| Op::Grow(job, bytes)),
         1 => Just(Op::PassTime(60_000_000_000)),
         4 => Just(Op::Look),
-        2 => (which(), 0..4_usize, terms())
-            .prop_map(|(crew, jobs, terms)| Op::AddLane { crew, jobs, terms }),
+        3 => (which(), which()).prop_map(|(parent, job)| Op::Within(parent, job)),
+        2 => (which(), 0..4_usize, terms()).prop_map(|(crew, jobs, terms)| {
+            Op::AddLane { crew, jobs, terms, newest_first_after: None }
+        }),
+        2 => (which(), 0..100_000_000_u64).prop_map(|(crew, after)| {
+            let (terms, newest_first_after) = (Terms::PLAIN, Some(after));
+            Op::AddLane { crew, jobs: 10, terms, newest_first_after }
+        }),
         2 => which().prop_map(Op::LetLaneGo),
         2 => overtaking().prop_map(Op::SetOvertaking),
         2 => (oversize(), any::<bool>()).prop_map(|(oversize, is_capacity_hard)| {
@@ -165,7 +174,7 @@ fn executor(capacity: u64, limit: u64, lanes: &[(usize, u64)], workers: u8) -> P
 }
 
 fn offer(lane: u8, working: u64, input: u64) -> Op {
-    Op::Offer { crew: 0, lane, working, input, patience: Patience::Wait }
+    Op::Offer { crew: 0, lane, working, input, patience: Patience::Wait, within: None }
 }
 
 const REQUEST: fn(u64) -> Op = |bytes| Op::Request { bytes, waits: true };

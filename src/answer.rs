@@ -64,6 +64,7 @@ pub(crate) enum Refusal {
     Full(Limit),
     OwnWorker,
     NeverFits { admissible_bytes: u64 },
+    Expired,
     Closed,
 }
 

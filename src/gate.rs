@@ -143,7 +143,7 @@ impl Gate {
             if verdict.is_some() || deadline.is_some_and(|deadline| deadline <= look) {
                 return verdict;
             }
-            self.change(State::look_at_the_time);
+            self.change(State::end_what_is_stalled);
         }
     }
 

@@ -500,6 +500,7 @@ fn as_refused(refusal: Refusal, cost: Cost) -> Refused {
         Refusal::Full(limit) => Refused::Full(limit),
         Refusal::OwnWorker => Refused::OwnWorker,
         Refusal::NeverFits { admissible_bytes } => Refused::NeverFits { cost, admissible_bytes },
+        Refusal::Expired => Refused::Expired,
         Refusal::Closed => Refused::Closed,
     }
 }

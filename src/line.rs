@@ -55,10 +55,9 @@ impl<T> Line<T> {
         self.places.back().filter(|(_, item)| item.is_some()).map(|(seq, _)| *seq)
     }
 
-    /// The number of the last one that is in the line.
-    pub(crate) fn last(&self) -> Option<u64> {
-        let taken = self.places.iter().rev().find(|(_, item)| item.is_some());
-        taken.map(|(seq, _)| *seq)
+    /// The one that joined last of those who are in the line.
+    pub(crate) fn last(&self) -> Option<(u64, &T)> {
+        self.places.iter().rev().find_map(|(seq, item)| Some((*seq, item.as_ref()?)))
     }
 
     pub(crate) fn get(&self, seq: u64) -> Option<&T> {

@@ -72,8 +72,6 @@ pub(crate) struct Queue<J, W> {
     /// every job.
     passed: BTreeMap<u64, Passed>,
     newest_first_after: Option<Duration>,
-    /// The job that goes next, where it is not the oldest.
-    chosen: Option<u64>,
     /// The head's turn. `None` while nobody waits, or the lane has as much as it may have.
     pub(crate) turn: Option<Turn>,
     pub(crate) account: AccountId,
@@ -97,7 +95,6 @@ impl<J, W> Queue<J, W> {
             outside: Line::new(),
             passed: BTreeMap::new(),
             newest_first_after,
-            chosen: None,
             turn: None,
             account,
             counts: Counts::default(),
@@ -106,12 +103,12 @@ impl<J, W> Queue<J, W> {
         }
     }
 
-    /// The job that goes next: the one that has waited longest, unless the newest was
-    /// [chosen](Queue::choose). With nothing inside it is the first outside: a lane
+    /// The job that has its turn, or else the one that has waited longest. With nothing inside it is the first outside: a lane
     /// without capacity hands its jobs straight to a worker, and so does any lane a job whose
     /// input is larger than the whole queue may hold.
     pub(crate) fn head(&self) -> Option<(u64, &Entry<J, W>)> {
-        if let Some(seq) = self.chosen
+        if self.may_choose()
+            && let Some(Turn { seq, .. }) = self.turn
             && let Some(entry) = self.inside.get(seq)
         {
             return Some((seq, entry));
@@ -119,18 +116,15 @@ impl<J, W> Queue<J, W> {
         self.inside.front().or_else(|| self.outside.front())
     }
 
-    /// Chooses the job that goes next, if the one before has gone. Not while it is there: bytes are
-    /// kept for it.
-    pub(crate) fn choose(&mut self, now: Moment) {
-        let Some(after) = self.newest_first_after else { return };
-        if self.chosen.is_some_and(|seq| self.inside.contains(seq)) {
-            return;
+    /// The job that is to have the next turn: the head that has one as long as it is there, for bytes
+    /// are kept for it. Otherwise the oldest, or the newest if the oldest has waited for too long.
+    pub(crate) fn next(&self, now: Moment) -> Option<(u64, &Entry<J, W>)> {
+        let (seq, head) = self.head()?;
+        let Some(after) = self.newest_first_after else { return Some((seq, head)) };
+        if self.turn.is_some_and(|turn| turn.seq == seq) || now.since(head.since) <= after {
+            return Some((seq, head));
         }
-        let is_late = |(_, oldest): (u64, &Entry<J, W>)| now.since(oldest.since) > after;
-        self.chosen = match self.inside.front().is_some_and(is_late) {
-            true => self.inside.last(),
-            false => None,
-        };
+        self.inside.last().or(Some((seq, head)))
     }
 
     /// Whether the newest may go first: then it has to be known which that is.

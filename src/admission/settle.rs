@@ -29,7 +29,6 @@ impl<J, W> Admission<J, W> {
     /// worker.
     pub(super) fn settle_for(&mut self, mut taker: Option<usize>) -> Option<Grant<J>> {
         let mut taken = None;
-        self.expire();
         while let Some(claim) = self.next_claim() {
             self.moved();
             let Some(at) = claim.at else {
@@ -59,19 +58,22 @@ impl<J, W> Admission<J, W> {
         taken
     }
 
-    /// Ends the jobs whose time to start is over, before any other is looked at.
+    /// Ends the jobs whose time to start is over, if there are any.
     #[inline]
-    fn expire(&mut self) {
+    pub(super) fn expire(&mut self) -> bool {
+        let mut any = false;
         for id in 0..self.crews.len() {
             while let Some(crew) = &mut self.crews[id]
                 && crew.has_expired(&self.accounts)
             {
+                any = true;
                 let lane = crew.expire_first(id, &mut self.effects, &mut self.accounts);
                 if let Some(lane) = lane {
                     self.let_in(LaneId { crew: id, lane });
                 }
             }
         }
+        any
     }
 
     /// Who is admitted next, if anybody may be.

@@ -14,18 +14,12 @@ impl<J, W> Admission<J, W> {
         self.stall_timeout = timeout;
     }
 
-    /// Ends what must not wait any longer, whether or not anything else happens.
-    pub(crate) fn look_at_the_time(&mut self) {
-        self.settle();
-        self.end_what_is_stalled();
-    }
-
     /// Ends whoever has waited too long for bytes that permits hold, where nothing else is going on.
     ///
     /// While no job runs, only the owners of permits can make room, and one of them may be the very
     /// thread that waits for the job. Nobody can see that from here, so it is a matter of time: of
     /// that in which no byte was returned, and of that in which this one has waited.
-    fn end_what_is_stalled(&mut self) {
+    pub(crate) fn end_what_is_stalled(&mut self) {
         let Some(timeout) = self.stall_timeout else { return };
         let now = self.accounts.now();
         while self.ledger.jobs == 0 && now.since(self.moved) >= timeout {

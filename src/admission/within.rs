@@ -10,8 +10,6 @@ impl<J, W> Admission<J, W> {
     /// Hands a job that waits in its lane to one that waits for it, to be run within what that one
     /// holds. Until it has [ended](Admission::end_within), its input counts as waiting.
     pub(crate) fn begin_within(&mut self, ticket: Ticket, held_bytes: u64) -> Within<J> {
-        // A job whose time is over is not started here either.
-        self.settle();
         let Ticket { at, seq } = ticket;
         let (crew, accounts) = self.crew_and_accounts(at.crew);
         let Some(entry) = crew.waiting(at.lane, seq) else { return Within::Elsewhere };

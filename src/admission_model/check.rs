@@ -70,9 +70,12 @@ impl Pair {
                 .sum::<u64>();
         }
         assert_eq!(ledger.held_bytes, admitted_bytes, "I3: what is held is held by somebody");
-        for job in model.jobs.iter().filter(|job| job.waits()) {
+        let in_order =
+            |job: &&ModelJob| model.line(Some((job.crew, job.lane))).newest_first_after.is_none();
+        for job in model.jobs.iter().filter(|job| job.waits()).filter(in_order) {
             let passed_it = |other: &&ModelJob| {
                 let ran = other.holds() || matches!(other.end, Some(End::Ran(_)));
+                let ran = ran && !other.ran_within;
                 (other.crew, other.lane) == (job.crew, job.lane) && other.id > job.id && ran
             };
             let passed = model.jobs.iter().filter(passed_it).count();
@@ -116,7 +119,7 @@ impl Pair {
             assert!(inside.0 <= limit_jobs && inside.1 <= limit_bytes);
             let outside = jobs.iter().filter(|job| job.at == At::Outside).count();
             assert_eq!(lane.outside.len(), outside, "outside lane {number}");
-            let head = jobs.iter().find(|job| job.waits()).map(|job| (job.id, job.need));
+            let head = model.next_in(id, number).map(|job| (job.id, job.need));
             assert_eq!(lane.head().map(|(_, entry)| (entry.job, entry.bytes)), head);
             let holding: Vec<_> = jobs.iter().filter(|job| job.holds()).collect();
             let running = holding.iter().filter(|job| job.at != At::Ending).count();

@@ -1,9 +1,10 @@
 //! The model of shares, guarantees and ceilings: who is next.
 
-use super::model::{At, GONE, Id, Model, ModelJob, ModelLine, Turn};
+use super::model::{At, End, GONE, Id, Model, ModelJob, ModelLine, Turn};
 use crate::accounts::Terms;
 use crate::admission::DEFAULT_TIMEOUT;
 use crate::crew::WINDOW;
+use crate::effects::{Fate, Verdict};
 use crate::oversize::Oversize;
 use crate::queue::Passed;
 
@@ -124,14 +125,15 @@ impl Model {
             self.lines().iter().map(|line| self.line(*line).terms.guaranteed_bytes).sum();
         let common = self.admissible().saturating_sub(guaranteed - terms.guaranteed_bytes);
         let beside_others = common.max(terms.guaranteed_bytes.min(self.admissible()));
+        let ceiling = terms.most_bytes.min(terms.most_job_bytes);
         let Oversize::RunAlone { most_bytes } = self.oversize else {
-            return beside_others.min(terms.most_bytes);
+            return beside_others.min(ceiling);
         };
         if guaranteed > terms.guaranteed_bytes {
-            return beside_others.min(terms.most_bytes);
+            return beside_others.min(ceiling);
         }
         let hard = if self.is_capacity_hard { self.capacity } else { u64::MAX };
-        beside_others.max(most_bytes.min(hard)).min(terms.most_bytes)
+        beside_others.max(most_bytes.min(hard)).min(ceiling)
     }
 
     pub(super) fn pass_time(&mut self, nanos: u64) {
@@ -147,11 +149,55 @@ impl Model {
         }
     }
 
+    /// The job of a lane that has its turn, or is to have the next one.
+    pub(super) fn next_in(&self, crew: usize, lane: usize) -> Option<&ModelJob> {
+        let line = self.line(Some((crew, lane)));
+        let its = |job: &&ModelJob| (job.crew, job.lane) == (crew, lane) && job.waits();
+        let first = self.jobs.iter().find(its)?;
+        let Some(after) = line.newest_first_after else { return Some(first) };
+        let mut inside = self.jobs.iter().filter(its).filter(|job| job.at == At::Inside);
+        if let Some(turn) = line.turn
+            && let Some(job) = inside.clone().find(|job| job.id == turn.id)
+        {
+            return Some(job);
+        }
+        let has_turn = line.turn.is_some_and(|turn| turn.id == first.id);
+        if !has_turn && self.now.since(first.since) > after {
+            return inside.next_back().or(Some(first));
+        }
+        Some(first)
+    }
+
+    /// Ends jobs whose time to start is over.
+    pub(super) fn expire(&mut self) -> bool {
+        let mut any = false;
+        for crew in self.crew_ids() {
+            loop {
+                let late =
+                    |job: &&ModelJob| job.crew == crew && job.waits() && job.expires <= self.now;
+                let late = self.jobs.iter().filter(late);
+                let Some(job) = late.min_by_key(|job| (job.expires, job.lane, job.id)) else {
+                    break;
+                };
+                any = true;
+                let (id, at) = (job.id, job.at);
+                if at == At::Outside {
+                    self.refuse(id, End::Expired, Some(Verdict::Expired));
+                } else {
+                    self.end(id, End::Expired);
+                    self.gone.push((id, Fate::Expired));
+                }
+                self.note_heads();
+                self.move_in();
+            }
+        }
+        any
+    }
+
     /// Who waits first in a line, and what for, if the line may have it.
     fn head(&self, line: Option<(usize, usize)>) -> Option<(Id, u64)> {
         let Some((crew, lane)) = line else { return self.requests.first().copied() };
-        let waits = |job: &&ModelJob| (job.crew, job.lane) == (crew, lane) && job.waits();
-        let (id, need) = self.jobs.iter().find(waits).map(|job| (job.id, job.need))?;
+        let (id, need) = self.next_in(crew, lane).map(|job| (job.id, job.need))?;
         let (terms, held) = (self.line(line).terms, self.held_by(line));
         let has_bytes = need == 0 || held.bytes + need <= terms.most_bytes;
         (has_bytes && held.jobs < terms.most_workers).then_some((id, need))
@@ -260,7 +306,10 @@ impl Model {
                 if self.free_workers(crew) <= promised {
                     continue;
                 }
-                if candidate.is_none() && self.passed(line, head).may_be_once_more(&overtaking, now)
+                let in_order = self.line(line).newest_first_after.is_none();
+                if in_order
+                    && candidate.is_none()
+                    && self.passed(line, head).may_be_once_more(&overtaking, now)
                 {
                     let is_inside =
                         |job: &&ModelJob| (job.crew, job.lane, job.at) == (crew, lane, At::Inside);

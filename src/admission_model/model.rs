@@ -68,6 +68,7 @@ pub(super) enum End {
     Aborted,
     Evicted,
     Stalled,
+    Expired,
     Full,
     NeverFits,
     Closed,
@@ -84,6 +85,9 @@ pub(super) struct ModelJob {
     /// While it is in flight.
     pub(super) held: u64,
     pub(super) since: Moment,
+    pub(super) expires: Moment,
+    /// One that waited for it has run it.
+    pub(super) ran_within: bool,
     pub(super) at: At,
     pub(super) end: Option<End>,
     pub(super) passed: Passed,
@@ -129,11 +133,20 @@ pub(super) struct ModelLine {
     pub(super) turn: Option<Turn>,
     /// Of a lane that goes when it is not needed any more.
     pub(super) handles: Option<usize>,
+    pub(super) newest_first_after: Option<Duration>,
 }
 
 impl ModelLine {
     pub(super) fn new(limit_jobs: usize, limit_bytes: u64, terms: Terms) -> ModelLine {
-        ModelLine { limit_jobs, limit_bytes, terms, used: 0.0, turn: None, handles: None }
+        ModelLine {
+            limit_jobs,
+            limit_bytes,
+            terms,
+            used: 0.0,
+            turn: None,
+            handles: None,
+            newest_first_after: None,
+        }
     }
 }
 
@@ -338,6 +351,7 @@ impl Model {
 
     fn admit(&mut self) {
         self.retire();
+        self.note_heads();
         self.move_in();
         self.note_heads();
         while let Some((id, need)) = self.next_claim() {
@@ -502,6 +516,7 @@ impl Model {
                 End::Aborted => counts.aborted += 1,
                 End::Evicted => counts.evicted += 1,
                 End::Stalled => counts.stalled += 1,
+                End::Expired | End::Ran(Ended::Expired) => counts.expired += 1,
                 End::Full => counts.refused_full += 1,
                 End::NeverFits => counts.refused_never_fits += 1,
                 End::Closed => counts.refused_closed += 1,

@@ -27,6 +27,7 @@ pub(super) enum Op {
         crew: u8,
         jobs: usize,
         terms: Terms,
+        newest_first_after: Option<u64>,
     },
     LetLaneGo(u8),
     SetOvertaking(Overtaking),
@@ -42,6 +43,8 @@ pub(super) enum Op {
         working: u64,
         input: u64,
         patience: Patience,
+        /// In how many nanoseconds it must not start any more.
+        within: Option<u64>,
     },
     Withdraw(u8),
     Cancel(u8),
@@ -66,6 +69,8 @@ pub(super) enum Op {
     Split(u8, u64),
     /// A job in flight keeps some of its bytes, or wants more.
     Keep(u8, u64),
+    /// A job that runs waits for one that waits in a lane.
+    Within(u8, u8),
     Grow(u8, u64),
     /// Somebody who waits looks whether the budget stands still.
     Look,

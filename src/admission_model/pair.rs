@@ -9,7 +9,7 @@ use super::model::{
 use super::op::{Op, Patience};
 use crate::accounts::Terms;
 use crate::admission::Admission;
-use crate::answer::{Growth, LaneId, Offer, Refusal, Request, Slot, Ticket};
+use crate::answer::{Growth, LaneId, Offer, Refusal, Request, Slot, Ticket, Within};
 use crate::bench::{Done, Grant};
 use crate::cost::Cost;
 use crate::counts::Ended;
@@ -110,10 +110,14 @@ impl Pair {
                 real.set_time(Moment::at(self.now));
                 model.now = Moment::at(self.now);
                 model.pass_time(nanos);
+                if model.expire() {
+                    model.settle();
+                }
             }
-            Op::AddLane { crew, jobs, terms } => {
+            Op::AddLane { crew, jobs, terms, newest_first_after } => {
                 let crew = pick(&crews, crew)?;
-                self.add_lane(crew, jobs, terms);
+                let after = newest_first_after.map(Duration::from_nanos);
+                self.add_lane(crew, jobs, terms, after);
             }
             Op::LetLaneGo(lane) => {
                 let held = crews.iter().flat_map(|crew| {
@@ -165,13 +169,14 @@ impl Pair {
                 self.drains.retain(|drain| drain.0 != crew);
                 model.settle();
             }
-            Op::Offer { crew, lane, working, input, patience } => {
+            Op::Offer { crew, lane, working, input, patience, within } => {
                 let crew = pick(&crews, crew)?;
                 let lanes = model.crew(crew).lanes.iter();
                 let held = lanes.filter(|(_, lane)| lane.handles != Some(0));
                 let lanes: Vec<usize> = held.map(|(lane, _)| *lane).collect();
                 let lane = pick(&lanes, lane)?;
-                self.offer(id, LaneId { crew, lane }, Cost::new(working).input(input), patience);
+                let cost = Cost::new(working).input(input);
+                self.offer(id, LaneId { crew, lane }, cost, patience, within);
             }
             Op::Withdraw(job) => {
                 let (id, ticket) = self.pick_ticket(job)?;
@@ -184,6 +189,9 @@ impl Pair {
             Op::Left(job) => {
                 let (id, place) = pick(&self.places, job)?;
                 self.places.retain(|(other, _)| *other != id);
+                if model.job_mut(id).at == At::Ending {
+                    model.moved = model.now;
+                }
                 real.left(place);
                 real.ended(place.at().crew);
                 model.job_mut(id).at = At::Over;
@@ -230,8 +238,10 @@ impl Pair {
                 let (id, seq) = pick(&self.requests, request)?;
                 let waited = model.requests.iter().any(|(other, _)| *other == id);
                 assert_eq!(real.withdraw_request(seq), waited);
-                model.requests.retain(|(other, _)| *other != id);
-                model.settle();
+                if waited {
+                    model.requests.retain(|(other, _)| *other != id);
+                    model.settle();
+                }
             }
             Op::Release(permit) => {
                 let permit = pick_at(&model.permits, permit)?;
@@ -274,6 +284,11 @@ impl Pair {
                     model.permits.push(ModelPermit { of: Some(of), bytes });
                     model.moved = now;
                 }
+            }
+            Op::Within(parent, job) => {
+                let (_, slot) = self.pick_slot(parent)?;
+                let (id, ticket) = self.pick_ticket(job)?;
+                self.run_within(slot, id, ticket);
             }
             Op::Grow(job, bytes) => {
                 let (id, slot) = self.pick_slot(job)?;
@@ -330,6 +345,7 @@ impl Pair {
             limit_jobs: *limit_jobs,
             limit_input_bytes: *limit_input_bytes,
             terms: *terms,
+            newest_first_after: None,
         });
         let attached = real.attach(Crew::new(limit), plan.collect());
         if attached.is_ok() {
@@ -368,7 +384,13 @@ impl Pair {
         }
     }
 
-    fn add_lane(&mut self, crew: usize, jobs: usize, terms: Terms) {
+    fn add_lane(
+        &mut self,
+        crew: usize,
+        jobs: usize,
+        terms: Terms,
+        newest_first_after: Option<Duration>,
+    ) {
         let (real, model) = (&mut self.real, &mut self.model);
         let name = format!("{}", self.last_id);
         let limit = model.crew(crew).limit;
@@ -377,6 +399,7 @@ impl Pair {
             limit_jobs: jobs,
             limit_input_bytes: limit,
             terms,
+            newest_first_after,
         };
         let added = real.add_lane(crew, plan);
         // As the gate does, in the same step.
@@ -396,24 +419,27 @@ impl Pair {
         }
         let mut line = ModelLine::new(jobs, limit, terms);
         line.handles = Some(1);
+        line.newest_first_after = newest_first_after;
         assert!(model.crew_mut(crew).lanes.insert(added.unwrap(), line).is_none());
         model.evict_what_never_fits();
         model.settle();
     }
 
-    fn offer(&mut self, id: Id, at: LaneId, cost: Cost, patience: Patience) {
+    fn offer(&mut self, id: Id, at: LaneId, cost: Cost, patience: Patience, within: Option<u64>) {
         let (real, model) = (&mut self.real, &mut self.model);
         let LaneId { crew, lane } = at;
         let mut intake = Intake::new();
         real.give_credit(&mut intake, Some(at));
         let on_credit = patience == Patience::OnCredit;
         let since = model.now;
-        let taken_in = on_credit.then(|| intake.accept(at, cost, since, id));
+        let expires = within.map_or(Moment::NEVER, |n| since.after(Duration::from_nanos(n)));
+        let on_credit = on_credit && expires > since;
+        let taken_in = on_credit.then(|| intake.accept(at, cost, since, expires, id));
         let offer = if let Some(Ok(ticket)) = taken_in {
             real.receive(&mut intake);
             Offer::Accepted(ticket)
         } else {
-            real.offer(at, cost, since, id)
+            real.offer(at, cost, since, expires, id)
         };
         let (working, input) = (cost.working_bytes(), cost.input_bytes());
         let need = working.checked_add(input);
@@ -428,6 +454,8 @@ impl Pair {
             input,
             held: 0,
             since,
+            expires,
+            ran_within: false,
             at: At::Over,
             end: None,
             passed: Passed::default(),
@@ -441,6 +469,11 @@ impl Pair {
             let refusal = Refusal::NeverFits { admissible_bytes };
             assert!(matches!(offer, Offer::Refused(why) if why == refusal), "{offer:?}");
             model.refuse(id, End::NeverFits, None);
+            return;
+        }
+        if expires <= since {
+            assert!(matches!(offer, Offer::Refused(Refusal::Expired)), "{offer:?}");
+            model.refuse(id, End::Expired, None);
             return;
         }
         model.job_mut(id).at = At::Outside;
@@ -493,6 +526,33 @@ impl Pair {
             model.gone.push((id, Fate::Cancelled));
             model.settle();
         }
+    }
+
+    fn run_within(&mut self, slot: Slot, id: Id, ticket: Ticket) {
+        let (real, model) = (&mut self.real, &mut self.model);
+        let held_bytes = real.held_by(slot).unwrap_or(0);
+        let within = real.begin_within(ticket, held_bytes);
+        let job = model.job_mut(id);
+        let (need, input) = (job.need, job.input);
+        if job.at != At::Inside {
+            assert!(matches!(within, Within::Elsewhere), "{within:?}");
+            return;
+        }
+        if need > held_bytes {
+            assert!(matches!(within, Within::Above { needed_bytes } if needed_bytes == need));
+            return;
+        }
+        let Within::Runs { job: run, input_bytes, .. } = within else { panic!("{within:?}") };
+        assert_eq!((run, input_bytes), (id, input));
+        model.job_mut(id).at = At::Leaving;
+        model.settle();
+        self.check();
+        let (real, model) = (&mut self.real, &mut self.model);
+        real.end_within(ticket.at, input, Ended::Completed, Duration::from_nanos(id));
+        let job = model.job_mut(id);
+        job.ran_within = true;
+        (job.at, job.end) = (At::Over, Some(End::Ran(Ended::Completed)));
+        model.settle();
     }
 
     fn request(&mut self, id: Id, bytes: u64, waits: bool) {

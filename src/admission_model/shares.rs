@@ -46,6 +46,7 @@ impl Machine {
             limit_jobs: 100,
             limit_input_bytes: 0,
             terms: Terms { share: load.share, ..Terms::PLAIN },
+            newest_first_after: None,
         });
         state.attach(Crew::new(0), lanes.collect()).expect("fits");
         (0..workers).for_each(|_| state.start_worker(0));
@@ -64,7 +65,7 @@ impl Machine {
     fn top_up(&mut self, lane: usize) {
         while self.state.crew(0).lane(lane).inside.len() < 64 {
             let cost = Cost::new(self.loads[lane].bytes);
-            self.state.offer(LaneId { crew: 0, lane }, cost, Moment::at(0), 0);
+            self.state.offer(LaneId { crew: 0, lane }, cost, Moment::at(0), Moment::NEVER, 0);
         }
     }
 

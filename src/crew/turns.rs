@@ -16,9 +16,8 @@ impl<J, W> Crew<J, W> {
     #[inline]
     pub(super) fn note_head(&mut self, lane: usize, accounts: &mut Accounts) {
         let queue = &mut self.lanes[lane];
-        queue.choose(accounts.now());
         let account = accounts.get(queue.account);
-        let head = queue.head().filter(|(_, entry)| account.has_room(entry.bytes));
+        let head = queue.next(accounts.now()).filter(|(_, entry)| account.has_room(entry.bytes));
         let head = head.map(|(seq, _)| seq);
         if head == queue.turn.map(|turn| turn.seq) {
             return;
