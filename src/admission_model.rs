@@ -1,12 +1,14 @@
 //! The admission state machine against an obvious model, over random histories.
 
 mod check;
+mod counts;
 mod ending;
 mod lines;
 mod model;
 mod op;
 mod pair;
 mod shares;
+mod steps;
 
 use std::time::Duration;
 

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use slab::Slab;
 
-use crate::accounts::{Account, Accounts, Terms, Turn};
-use crate::answer::LaneId;
+use crate::accounts::{Account, Accounts, Turn};
 use crate::bench::{Bench, Done, Grant, Holding};
 use crate::counts::Counts;
-use crate::effects::{Effects, Fate, Gone, Place, Verdict};
+use crate::effects::Verdict;
 use crate::error::Limit;
 use crate::intake::{CrewIntake, LaneIntake};
 use crate::line::Line;
 use crate::queue::{Entry, Queue};
 use crate::sys::clock::Moment;
 
+mod ending;
 mod expiry;
 mod lanes;
 mod turns;
@@ -444,84 +444,5 @@ impl<J, W> Crew<J, W> {
         } else {
             self.bench.rouse_one(told);
         }
-    }
-
-    // Ending.
-
-    pub(crate) fn close(&mut self, accounts: &mut Accounts, mut refuse: impl FnMut(J, Option<W>)) {
-        self.closed = true;
-        self.crowded.clear();
-        self.outside_jobs = 0;
-        for (_, queue) in &mut self.lanes {
-            while let Some((_, entry)) = queue.outside.pop() {
-                queue.counts.refused_closed += 1;
-                refuse(entry.job, entry.submitter);
-            }
-        }
-        self.note_heads(accounts);
-    }
-
-    /// Takes every job out of the queues, as [`leave_queue`](Crew::leave_queue) does.
-    pub(crate) fn abort_waiting(&mut self, accounts: &mut Accounts) -> Vec<(usize, J, u64)> {
-        let mut jobs = Vec::with_capacity(self.waiting_jobs);
-        for (lane, queue) in &mut self.lanes {
-            while let Some((_, entry)) = queue.inside.pop() {
-                queue.counts.aborted += 1;
-                queue.leaving += 1;
-                jobs.push((lane, entry.job, entry.input_bytes));
-            }
-        }
-        self.note_heads(accounts);
-        jobs
-    }
-
-    /// Ends every waiting job that needs more than can ever be admitted: those in the queues as
-    /// [`leave_queue`](Crew::leave_queue) does, those outside through their submitters.
-    pub(crate) fn evict(
-        &mut self,
-        id: usize,
-        largest_bytes: impl Fn(&Terms) -> u64,
-        effects: &mut Effects<J, W>,
-        accounts: &mut Accounts,
-    ) {
-        for (lane, queue) in &mut self.lanes {
-            let admissible_bytes = largest_bytes(&accounts.get(queue.account).terms);
-            for entry in queue.inside.remove_where(|entry| entry.bytes > admissible_bytes) {
-                queue.counts.evicted += 1;
-                queue.leaving += 1;
-                let fate = Fate::NeverFits { needed_bytes: entry.bytes, admissible_bytes };
-                let at = LaneId { crew: id, lane };
-                let place = Place::Waiting { at, input_bytes: entry.input_bytes };
-                effects.gone.push(Gone { job: entry.job, fate, place });
-            }
-            for entry in queue.outside.remove_where(|entry| entry.bytes > admissible_bytes) {
-                queue.counts.refused_never_fits += 1;
-                self.outside_jobs -= 1;
-                effects.returned.push(entry.job);
-                let told = entry.submitter.map(|waiter| (waiter, Verdict::NeverFits));
-                effects.told.extend(told);
-            }
-        }
-        self.note_heads(accounts);
-    }
-
-    pub(crate) fn give_back_waiting_limit(&mut self) -> u64 {
-        if std::mem::take(&mut self.limit_claimed) { self.waiting_limit_bytes } else { 0 }
-    }
-
-    pub(crate) fn take_drainers(&mut self) -> impl Iterator<Item = W> + '_ {
-        std::iter::from_fn(|| self.drainers.pop()).map(|(_, waiter)| waiter)
-    }
-
-    pub(crate) fn wait_for_end(&mut self, seq: u64, waiter: W) -> bool {
-        let wait = self.bench.workers() > 0;
-        if wait {
-            self.drainers.push(seq, waiter);
-        }
-        wait
-    }
-
-    pub(crate) fn stop_waiting_for_end(&mut self, seq: u64) {
-        self.drainers.remove(seq);
     }
 }

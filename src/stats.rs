@@ -161,6 +161,8 @@ impl Stats {
             stats.kept_bytes += account.permit_bytes;
             stats.counts.add(&lane.counts);
         }
+        let largest = crew.bench().holdings().max_by_key(|holding| holding.bytes);
+        let largest_job = largest.map(|holding| (holding.bytes, now.since(holding.since)));
         let own_bytes = stats.running_bytes + stats.kept_bytes + stats.permit_bytes;
         let others_bytes = ledger.held_bytes - own_bytes;
         for (number, lane) in crew.lanes() {
@@ -190,6 +192,8 @@ impl Stats {
                     has_free_worker: crew.has_free_worker(),
                     running_jobs: stats.running_jobs,
                     running_bytes: stats.running_bytes,
+                    largest_job_bytes: largest_job.map_or(0, |(bytes, _)| bytes),
+                    largest_job_age: largest_job.map(|(_, age)| age),
                     permits: stats.permits,
                     permit_bytes: stats.permit_bytes,
                     kept_permits: stats.kept_permits,
@@ -230,6 +234,10 @@ pub struct Why {
     pub running_jobs: usize,
     /// Their bytes.
     pub running_bytes: u64,
+    /// What the one of them holds that holds most.
+    pub largest_job_bytes: u64,
+    /// How long ago that one was admitted.
+    pub largest_job_age: Option<Duration>,
     /// Permits that were acquired directly and are held.
     pub permits: u64,
     /// Their bytes.
@@ -266,6 +274,10 @@ impl fmt::Display for Why {
             self.permits,
             Bytes(self.permit_bytes)
         )?;
+        if let Some(age) = self.largest_job_age.filter(|age| age.as_secs() > 0) {
+            let largest = Bytes(self.largest_job_bytes);
+            write!(f, ", the largest job {largest} for {} s", age.as_secs())?;
+        }
         if self.kept_permits > 0 {
             let kept = Bytes(self.kept_bytes);
             write!(f, ", and {} results that are kept {kept}", self.kept_permits)?;
