@@ -10,6 +10,7 @@ mod budget;
 mod build;
 mod bytes;
 mod cost;
+mod deadlines;
 mod detect;
 mod ending;
 mod fork;
