@@ -17,8 +17,8 @@ use crate::within::{self, Joined};
 ///
 /// Dropping the handle detaches the job: it runs all the same, and its value is dropped on the
 /// worker. The job's bytes do not depend on the handle: they are released when the job ends,
-/// before the handle learns of it, and not earlier. The value, until it is taken, is in no
-/// account of the budget.
+/// before the handle learns of it, and not earlier. Its value counts
+/// only as far as the job [kept](crate::Context::keep) bytes for it.
 ///
 /// # Examples
 ///

@@ -35,8 +35,9 @@
 //! # What a job's bytes are
 //!
 //! A job holds memory in three phases: its captured input while it waits, its working set (and
-//! still the input) while it runs, and its result until somebody takes it. A [`Cost`] declares the
-//! first two, and there is no default: who submits must say. Waiting input is counted against a
+//! still the input) while it runs, and its result until somebody drops it. A [`Cost`] declares the
+//! first two, and there is no default: who submits must say. For the third the job
+//! [keeps](Context::keep) part of its bytes. Waiting input is counted against a
 //! limit of its own, which is set aside from the budget:
 //!
 //! ```text
@@ -56,13 +57,13 @@
 //! [`drain_timeout`](Executor::drain_timeout) for as long as you say.)
 //!
 //! The declared cost is trusted. A byte budget is not a bound on resident memory: allocators keep
-//! freed memory (glibc's is [kept from it](Builder::bound_allocator), others are not), results that
-//! wait for their callers are not counted, nor is the input of submissions that are blocked. The
-//! reserve is there for that.
+//! freed memory (glibc's is [kept from it](Builder::bound_allocator), others are not), results are
+//! not counted unless the job [keeps](Context::keep) bytes for them, nor is the input of submissions that
+//! are blocked. The reserve is there for that.
 //!
 //! # Reading on
 //!
-//! As a user: [`Executor`], [`Lane`], [`Cost`], [`Budget`], [`Handle`], [`Executor::scope`],
+//! As a user: [`Executor`], [`Lane`], [`Cost`], [`Budget`], [`Handle`], [`Lease`], [`Executor::scope`],
 //! [`Executor::map`], [`Stats`], [`Plan`], [`preset`]. An executor is shared by an
 //! [`Arc`](std::sync::Arc), a lane by a clone.
 //!
