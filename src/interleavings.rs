@@ -12,7 +12,7 @@ use std::time::Duration;
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
 
-use crate::{Budget, Cost, Executor, JoinError, LaneOptions, Refused};
+use crate::{Budget, Context, Cost, Executor, JoinError, LaneOptions, Refused};
 
 const RANDOM_RUNS: usize = 10_000;
 
@@ -327,6 +327,86 @@ fn lanes_of_one_executor_share_its_limit_of_waiting_bytes_in_order() {
             handle.join().expect("runs");
         }
         other.join().expect("no panic");
+        drop(executor);
+        assert_all_returned(&budget);
+    });
+}
+
+#[test]
+fn jobs_that_wait_for_jobs_of_their_own_executor_end_whoever_runs_them() {
+    check(|| {
+        let budget = Budget::new(10, 0).expect("no reserve");
+        let executor = Arc::new(executor(2, 1, &budget));
+        let parents: Vec<_> = (0..2)
+            .map(|_| {
+                let inner = Arc::clone(&executor);
+                let parent =
+                    executor.submit(Cost::new(4), move || match inner.submit(Cost::new(4), || 1) {
+                        Ok(child) => child.join().expect("runs"),
+                        Err(refused) => {
+                            assert_eq!(refused.reason, Refused::OwnWorker);
+                            (refused.work)()
+                        }
+                    });
+                parent.expect("open")
+            })
+            .collect();
+        for parent in parents {
+            assert_eq!(parent.join().expect("runs"), 1);
+        }
+        drop(executor);
+        assert_all_returned(&budget);
+    });
+}
+
+#[test]
+fn executors_whose_jobs_wait_for_each_other_end_or_get_an_error() {
+    check(|| {
+        let budgets = [(); 2].map(|()| Budget::new(10, 0).expect("no reserve"));
+        let executors = [0, 1].map(|at| Arc::new(executor(1, 1, &budgets[at])));
+        let parents = [0, 1].map(|at| {
+            let there = Arc::clone(&executors[1 - at]);
+            // Larger than what the parent holds: it cannot run it.
+            let parent = executors[at].submit(Cost::new(4), move || {
+                match there.submit(Cost::new(8), || ()) {
+                    Ok(child) => match child.join() {
+                        Ok(()) | Err(JoinError::Circle) => {}
+                        other => panic!("{other:?}"),
+                    },
+                    Err(refused) => assert_eq!(refused.reason, Refused::Circle),
+                }
+            });
+            parent.expect("open")
+        });
+        for parent in parents {
+            parent.join().expect("runs");
+        }
+        drop(executors);
+        budgets.iter().for_each(assert_all_returned);
+    });
+}
+
+#[test]
+fn bytes_that_jobs_keep_and_grow_by_return_to_those_who_wait() {
+    check(|| {
+        let budget = Budget::new(10, 0).expect("no reserve");
+        let executor = executor(2, 2, &budget);
+        let keep = || {
+            let context = Context::current().expect("a job");
+            // In some orders somebody waits already.
+            let grown = context.grow(2).is_ok();
+            let mut kept = context.keep(5).expect("it holds 6");
+            kept.shrink_to(4);
+            (kept.with(1), grown)
+        };
+        let first = executor.submit(Cost::new(6), keep).expect("open");
+        let second = executor.submit(Cost::new(8), || ()).expect("open");
+        let reader = thread::spawn(move || {
+            let (lease, _) = first.join().expect("runs");
+            assert_eq!((*lease, lease.bytes()), (1, 4));
+        });
+        second.join().expect("runs when the lease is gone");
+        reader.join().expect("no panic");
         drop(executor);
         assert_all_returned(&budget);
     });
