@@ -8,7 +8,7 @@ use clap::ValueEnum;
 pub(crate) enum Name {
     /// scrypt jobs of 32 MiB in 384 MiB (study A2).
     Scrypt32,
-    /// scrypt jobs of 64 MiB (study A4).
+    /// scrypt jobs of 64 MiB, beside 32 MiB of the program's own (study A4).
     Scrypt64,
     /// scrypt jobs of 128 MiB (study A5).
     Scrypt128,
