@@ -164,6 +164,29 @@ fn i9_jobs_that_wait_for_each_other_get_an_error() {
 }
 
 #[test]
+fn i9_a_circle_through_a_job_that_is_run_by_the_one_that_waits_is_an_error() {
+    let _watch = watch!();
+    let (executor, _) = shared(2, 100, 10);
+    let (to_other, parent) = bounded::<Handle<()>>(1);
+    let (to_child, other) = bounded::<Handle<()>>(1);
+    let (tell, told) = bounded(2);
+    let (its, tell_of_child) = (Arc::clone(&executor), tell.clone());
+    let waits_for_parent = move || tell.send(parent.recv().unwrap().join()).unwrap();
+    let waiting = executor.submit(Cost::new(10), waits_for_parent).unwrap();
+    // No worker is left for the child, so that its parent runs it.
+    until(|| executor.stats().free_workers == 1 && executor.stats().running_jobs == 1);
+    let first = executor.submit(Cost::new(10), move || {
+        let waits_for_other = move || tell_of_child.send(other.recv().unwrap().join()).unwrap();
+        its.submit(Cost::new(10), waits_for_other).unwrap().join().unwrap();
+    });
+    to_other.send(first.unwrap()).unwrap();
+    to_child.send(waiting).unwrap();
+    let ends = [told.recv().unwrap(), told.recv().unwrap()];
+    let circles = ends.iter().filter(|end| matches!(end, Err(JoinError::Circle)));
+    assert_eq!(circles.count(), 1, "{ends:?}");
+}
+
+#[test]
 fn i9_executors_that_submit_to_each_other_and_join_complete() {
     let _watch = watch!();
     fn ping(here: Arc<Executor>, there: Arc<Executor>, depth: usize, runs: Arc<AtomicUsize>) {
