@@ -122,7 +122,7 @@ impl<J, W> Admission<J, W> {
         let (admissible_bytes, guaranteed_bytes) =
             (self.ledger.admissible_bytes(), self.accounts.guaranteed_bytes());
         let hard_bytes = self.is_capacity_hard.then_some(self.ledger.capacity_bytes);
-        let alone_bytes = self.oversize.within(hard_bytes);
+        let alone_bytes = self.oversize.most_bytes(hard_bytes);
         move |terms| {
             let beside_others = terms.largest_bytes(admissible_bytes, guaranteed_bytes);
             let others_have_none = guaranteed_bytes == terms.guaranteed_bytes;

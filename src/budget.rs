@@ -130,13 +130,17 @@ impl Budget {
 
     /// Sets how long the budget may stand still; a minute, unless set, and `None` for ever.
     ///
-    /// It stands still while no job runs on it, somebody waits for bytes, and no permit returns any.
-    /// Then only the owners of [`Permit`]s and [`Lease`](crate::Lease)s can make room, and one of
-    /// them may be the thread that waits, which nobody can see from here. So whoever has waited this
+    /// It stands still while no job runs on it, somebody waits for bytes that jobs
+    /// [kept](crate::Context::keep), and none are returned. Then only the owners of
+    /// [`Lease`](crate::Lease)s and permits that were kept can make room, and one of them may be the
+    /// thread that waits, which nobody can see from here. So whoever has waited this
     /// long for bytes of a budget that has stood still this long is ended, first come first:
     /// a waiting job with [`JoinError::Stalled`](crate::JoinError::Stalled), a submission that
     /// waits for a place with [`Refused::Stalled`](crate::Refused::Stalled), an acquirer with
     /// [`AcquireError::Stalled`]. Seen by the threads that wait, four times a second.
+    ///
+    /// Bytes that were [acquired](Budget::acquire) are taken to be in use: who waits for those waits
+    /// as long as their owner likes.
     ///
     /// # Examples
     ///
@@ -277,10 +281,8 @@ impl Budget {
             }
         };
         let waiter = waiter.expect("it was made for this");
-        let waiting = match deadline {
-            Some(_) => Ok(None),
-            None => waits::begin(Target::Budget(Arc::as_ptr(&self.gate).addr())).map(Some),
-        };
+        let target = Target::Budget(Arc::as_ptr(&self.gate).addr());
+        let waiting = waits::begin_until(deadline, target);
         let is_circle = waiting.is_err();
         let mut verdict = if is_circle { None } else { self.gate.wait(&waiter, deadline) };
         drop(waiting);
@@ -299,8 +301,9 @@ impl Budget {
         match verdict.expect("waited for") {
             Verdict::Go => Ok(self.permit(bytes)),
             Verdict::Stalled => {
-                let Ledger { permits, held_bytes, .. } = self.ledger();
-                let free_bytes = self.ledger().free_bytes();
+                let ledger = self.ledger();
+                let (free_bytes, Ledger { permits, held_bytes, .. }) =
+                    (ledger.free_bytes(), ledger);
                 Err(AcquireError::Stalled { needed_bytes: bytes, free_bytes, permits, held_bytes })
             }
             Verdict::Closed | Verdict::NeverFits | Verdict::Expired => {

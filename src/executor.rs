@@ -342,7 +342,8 @@ impl Executor {
     ///
     /// # Blocking
     ///
-    /// Blocks until the last job has ended: for ever, if one never ends.
+    /// Blocks until the last job has ended: for ever, if one never ends, or waits for bytes
+    /// that a [`Permit`](crate::Permit) of the caller holds.
     ///
     /// # Examples
     ///
@@ -407,13 +408,8 @@ impl Executor {
         if deadline.is_none() && shared.id().is_on_callers_budget() || shared.is_own_worker() {
             return Err(DrainError::OwnWorker);
         }
-        let _waiting = match deadline {
-            Some(_) => None,
-            None => {
-                let target = Target::Executor(shared.id().place);
-                Some(waits::begin(target).map_err(|Circle| DrainError::Circle)?)
-            }
-        };
+        let target = Target::Executor(shared.id().place);
+        let _waiting = waits::begin_until(deadline, target).map_err(|Circle| DrainError::Circle)?;
         let waiter = Arc::new(Waiter::new());
         let told = Arc::clone(&waiter);
         let Some(seq) = shared.gate.change(|state| state.wait_for_end(crew, told)) else {

@@ -66,8 +66,9 @@ impl<'scope, T> ScopedHandle<'scope, T> {
     ///
     /// # Blocking
     ///
-    /// Blocks until the job has ended. One that waits for bytes which the calling thread itself
-    /// holds in a [`Permit`](crate::Permit) is ended after
+    /// Blocks until the job has ended. One that waits for bytes which the calling thread
+    /// [acquired](crate::Budget::acquire) never starts: drop the permit first. One that waits for
+    /// bytes of results that the thread has not dropped is ended after
     /// [a while](crate::Budget::set_stall_timeout).
     ///
     /// **In a job**, a job that has not started is not waited for: it is taken out of its lane and

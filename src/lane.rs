@@ -325,8 +325,8 @@ impl Lane {
     /// # Blocking
     ///
     /// Blocks until every job of the scope has ended. A job that waits for bytes which the
-    /// calling thread itself holds in a [`Permit`](crate::Permit) is ended after
-    /// [a while](crate::Budget::set_stall_timeout): drop the permit first. A worker of the executor, or of another one on the same budget, cannot submit to a
+    /// calling thread itself holds in a [`Permit`](crate::Permit) never starts: drop the permit
+    /// first. A worker of the executor, or of another one on the same budget, cannot submit to a
     /// scope, since it could wait for ever: its submissions are refused with
     /// [`Refused::OwnWorker`].
     ///

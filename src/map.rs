@@ -44,8 +44,8 @@ pub enum MapError {
 /// # Blocking
 ///
 /// `next` blocks until the next result is there, and while it reads items. A job that waits for
-/// bytes which the calling thread itself holds in a [`Permit`](crate::Permit) is ended after
-/// [a while](crate::Budget::set_stall_timeout): drop the permit first.
+/// bytes which the calling thread itself holds in a [`Permit`](crate::Permit) never starts: drop
+/// the permit first.
 ///
 /// # Examples
 ///

@@ -44,16 +44,12 @@ pub enum Oversize {
 }
 
 impl Oversize {
-    /// The most that may be admitted alone.
-    pub(crate) fn most_bytes(self) -> u64 {
+    /// The most that may be admitted alone, within the capacity of a budget that was found and not
+    /// given.
+    pub(crate) fn most_bytes(self, capacity_bytes: Option<u64>) -> u64 {
         match self {
             Oversize::Refuse => 0,
-            Oversize::RunAlone { most_bytes } => most_bytes,
+            Oversize::RunAlone { most_bytes } => most_bytes.min(capacity_bytes.unwrap_or(u64::MAX)),
         }
-    }
-
-    /// The same, within the capacity of a budget that was found and not given.
-    pub(crate) fn within(self, capacity_bytes: Option<u64>) -> u64 {
-        self.most_bytes().min(capacity_bytes.unwrap_or(u64::MAX))
     }
 }

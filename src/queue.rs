@@ -116,6 +116,12 @@ impl<J, W> Queue<J, W> {
         self.inside.front().or_else(|| self.outside.front())
     }
 
+    /// Since when the one that has waited longest has.
+    pub(crate) fn oldest_since(&self) -> Option<Moment> {
+        let oldest = self.inside.front().or_else(|| self.outside.front());
+        oldest.map(|(_, entry)| entry.since)
+    }
+
     /// The job that is to have the next turn: the head that has one as long as it is there, for bytes
     /// are kept for it. Otherwise the oldest, or the newest if the oldest has waited for too long.
     pub(crate) fn next(&self, now: Moment) -> Option<(u64, &Entry<J, W>)> {

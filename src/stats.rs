@@ -43,7 +43,7 @@ pub struct LaneStats {
     pub kept_permits: u64,
     /// Their bytes.
     pub kept_bytes: u64,
-    /// How long the job at the head has waited.
+    /// How long the job that has waited longest has.
     pub oldest_wait: Option<Duration>,
     /// What became of the lane's jobs.
     pub counts: Counts,
@@ -168,7 +168,7 @@ impl Stats {
         for (number, lane) in crew.lanes() {
             let account = state.accounts().get(lane.account);
             let head = lane.head().map(|(_, entry)| entry);
-            let oldest_wait = head.map(|entry| now.since(entry.since));
+            let oldest_wait = lane.oldest_since().map(|since| now.since(since));
             stats.oldest_wait = stats.oldest_wait.max(oldest_wait);
             stats.lanes.push(LaneStats {
                 name: Arc::clone(&lane.name),

@@ -2,6 +2,8 @@
 //!
 //! Only waits that end by nothing but what is waited for are kept: not those with a timeout.
 
+use std::time::Instant;
+
 use crate::answer::JobId;
 use crate::running::{self, Employer};
 use crate::sys::fork::PerProcess;
@@ -55,6 +57,11 @@ pub(crate) fn begin(target: Target) -> Result<Waiting, Circle> {
     let number = all.last;
     all.waits.push(Wait { number, job: running.id, at: employer, target });
     Ok(Waiting(Some(number)))
+}
+
+/// The same, unless the wait ends by itself.
+pub(crate) fn begin_until(deadline: Option<Instant>, target: Target) -> Result<Waiting, Circle> {
+    if deadline.is_some() { Ok(Waiting(None)) } else { begin(target) }
 }
 
 impl Waits {

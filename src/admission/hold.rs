@@ -3,13 +3,13 @@
 use super::Admission;
 use crate::accounts::AccountId;
 use crate::answer::{Growth, LaneId, Slot};
+use crate::bench::Holding;
 
 impl<J, W> Admission<J, W> {
     /// A job in flight passes some of its bytes on to a permit, which is its lane's as well. Gives
     /// back the lane, or what the job holds if that is less; `None` where the job has ended.
     pub(crate) fn keep(&mut self, slot: Slot, bytes: u64) -> Option<Result<LaneId, u64>> {
-        let crew = self.crews[slot.crew].as_mut()?;
-        let holding = crew.bench_mut().holding_mut(slot.slot, slot.seq)?;
+        let holding = self.holding(slot)?;
         let Some(rest) = holding.bytes.checked_sub(bytes) else {
             return Some(Err(holding.bytes));
         };
@@ -21,18 +21,20 @@ impl<J, W> Admission<J, W> {
 
     /// What a job in flight holds.
     pub(crate) fn held_by(&mut self, slot: Slot) -> Option<u64> {
-        let crew = self.crews[slot.crew].as_mut()?;
-        crew.bench_mut().holding_mut(slot.slot, slot.seq).map(|holding| holding.bytes)
+        self.holding(slot).map(|holding| holding.bytes)
+    }
+
+    fn holding(&mut self, slot: Slot) -> Option<&mut Holding> {
+        self.crews[slot.crew].as_mut()?.bench_mut().holding_mut(slot.slot, slot.seq)
     }
 
     /// A job in flight wants more. It gets it now or not at all: jobs that all hold some and all
     /// waited for more would wait for ever. Like any other claim it is behind those who wait, and
     /// passes them where overtaking, or what is guaranteed to its lane, allows it.
     pub(crate) fn grow(&mut self, slot: Slot, bytes: u64) -> Growth {
-        let Some(held_bytes) = self.held_by(slot) else { return Growth::Ended };
-        let crew = self.crew_mut(slot.crew);
-        let lane = crew.bench_mut().holding_mut(slot.slot, slot.seq).map(|holding| holding.lane);
-        let Some(lane) = lane else { return Growth::Ended };
+        let Some(Holding { lane, bytes: held_bytes, .. }) = self.holding(slot).copied() else {
+            return Growth::Ended;
+        };
         let at = LaneId { crew: slot.crew, lane };
         let admissible_bytes = self.largest_bytes_of(at);
         if held_bytes.checked_add(bytes).is_none_or(|bytes| bytes > admissible_bytes) {
@@ -44,9 +46,8 @@ impl<J, W> Admission<J, W> {
         }
         self.ledger.grow_job(bytes);
         self.moved();
+        self.holding(slot).expect("it was found above").bytes += bytes;
         let (crew, accounts) = self.crew_and_accounts(at.crew);
-        let holding = crew.bench_mut().holding_mut(slot.slot, slot.seq);
-        holding.expect("it was found above").bytes += bytes;
         crew.hold_in_lane(lane, accounts, |account| account.held_bytes += bytes);
         Growth::Granted
     }

@@ -11,12 +11,12 @@ use crate::overtaking::Overtaking;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Claim {
     turn: Turn,
-    account: AccountId,
+    pub(super) account: AccountId,
     /// `None`: the first of those who acquire permits directly.
     pub(super) at: Option<LaneId>,
     /// The job's number, where it is a job.
     seq: u64,
-    bytes: u64,
+    pub(super) bytes: u64,
 }
 
 impl<J, W> Admission<J, W> {
@@ -179,7 +179,7 @@ impl<J, W> Admission<J, W> {
     }
 
     /// Above the admissible bytes, and waiting: then it may be admitted, alone.
-    fn is_oversize(&self, bytes: u64) -> bool {
+    pub(super) fn is_oversize(&self, bytes: u64) -> bool {
         bytes > self.ledger.admissible_bytes()
     }
 

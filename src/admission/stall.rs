@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use super::Admission;
+use super::settle::Claim;
 use crate::answer::LaneId;
 use crate::effects::{Fate, Gone, Place, Verdict};
+use crate::sys::clock::Moment;
 
 pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -14,11 +16,14 @@ impl<J, W> Admission<J, W> {
         self.stall_timeout = timeout;
     }
 
-    /// Ends whoever has waited too long for bytes that permits hold, where nothing else is going on.
+    /// Ends whoever has waited too long for bytes that results keep, where nothing else is going on.
     ///
-    /// While no job runs, only the owners of permits can make room, and one of them may be the very
-    /// thread that waits for the job. Nobody can see that from here, so it is a matter of time: of
+    /// While no job runs, only the owners of what jobs kept can make room, and one of them may be the
+    /// very thread that waits for the job. Nobody can see that from here, so it is a matter of time: of
     /// that in which no byte was returned, and of that in which this one has waited.
+    ///
+    /// Bytes that were acquired are in use, for as long as their owner likes: who would not fit beside
+    /// them if everything that is kept returned waits for that owner.
     pub(crate) fn end_what_is_stalled(&mut self) {
         let Some(timeout) = self.stall_timeout else { return };
         let now = self.accounts.now();
@@ -34,16 +39,15 @@ impl<J, W> Admission<J, W> {
 
     /// The first of those who lack nothing but bytes; or, where there is none, one whose lane has no
     /// room because its own permits take it up. Since when it has waited.
-    fn first_stalled(&self) -> Option<(Option<LaneId>, crate::sys::clock::Moment)> {
+    fn first_stalled(&self) -> Option<(Option<LaneId>, Moment)> {
         let since = |at: LaneId| {
             let (_, head) = self.crew(at.crew).lane(at.lane).head()?;
             Some((Some(at), head.since))
         };
         match self.first_claim() {
-            Some(claim) => match claim.at {
-                Some(at) => since(at),
-                None => self.permits.first_since().map(|since| (None, since)),
-            },
+            Some(claim) if !self.would_fit_beside_acquired(claim) => None,
+            Some(Claim { at: Some(at), .. }) => since(at),
+            Some(Claim { at: None, .. }) => self.permits.first_since().map(|since| (None, since)),
             None => {
                 let crews = self.crews.iter().enumerate();
                 let crews = crews.filter_map(|(id, crew)| Some((id, crew.as_ref()?)));
@@ -54,6 +58,17 @@ impl<J, W> Admission<J, W> {
                 lanes.filter_map(since).min_by_key(|(_, since)| *since)
             }
         }
+    }
+
+    /// Whether a claim would fit if all that is held were the permits that were acquired.
+    fn would_fit_beside_acquired(&self, claim: Claim) -> bool {
+        let acquired = self.accounts.get(self.permits.account());
+        if self.is_oversize(claim.bytes) {
+            return acquired.permits == 0;
+        }
+        let left_bytes = self.ledger.admissible_bytes().saturating_sub(acquired.permit_bytes);
+        let terms = self.accounts.get(claim.account).terms;
+        claim.bytes <= terms.largest_bytes(left_bytes, self.accounts.guaranteed_bytes())
     }
 
     fn end_stalled(&mut self, at: Option<LaneId>) {

@@ -118,11 +118,14 @@ impl Model {
         guaranteed.saturating_sub(self.held_by(Some((crew, lane))).jobs)
     }
 
+    fn guaranteed(&self) -> u64 {
+        self.lines().iter().map(|line| self.line(*line).terms.guaranteed_bytes).sum()
+    }
+
     /// The largest need that can ever be met.
     pub(super) fn largest(&self, line: Option<(usize, usize)>) -> u64 {
         let terms = self.line(line).terms;
-        let guaranteed: u64 =
-            self.lines().iter().map(|line| self.line(*line).terms.guaranteed_bytes).sum();
+        let guaranteed = self.guaranteed();
         let common = self.admissible().saturating_sub(guaranteed - terms.guaranteed_bytes);
         let beside_others = common.max(terms.guaranteed_bytes.min(self.admissible()));
         let ceiling = terms.most_bytes.min(terms.most_job_bytes);
@@ -383,6 +386,17 @@ impl Model {
         let longest = || heads.iter().min_by_key(|head| head.0).copied();
         let (since, line, id) = match self.claims().first() {
             Some(first) => {
+                let acquired = self.permits.iter().filter(|permit| permit.of.is_none());
+                let bytes: u64 = acquired.clone().map(|permit| permit.bytes).sum();
+                let left = self.admissible().saturating_sub(bytes);
+                let (own, all) = (self.line(first.line).terms.guaranteed_bytes, self.guaranteed());
+                let fits = match first.need > self.admissible() {
+                    true => acquired.count() == 0,
+                    false => first.need <= left.saturating_sub(all - own).max(own.min(left)),
+                };
+                if !fits {
+                    return None;
+                }
                 let id = first.turn.id;
                 let job = self.jobs.iter().find(|job| job.id == id).map(|job| job.since);
                 (job.unwrap_or_else(|| self.requests_since[&id]), first.line, id)

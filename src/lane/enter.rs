@@ -76,10 +76,8 @@ impl Lane {
             Patience::None | Patience::Forever => None,
         };
         let gate = &self.shared.gate;
-        let waiting = match deadline {
-            Some(_) => Ok(None),
-            None => waits::begin(Target::Budget(self.shared.id().place.gate)).map(Some),
-        };
+        let target = Target::Budget(self.shared.id().place.gate);
+        let waiting = waits::begin_until(deadline, target);
         let is_circle = waiting.is_err();
         let mut verdict = if is_circle { None } else { gate.wait(waiter, deadline) };
         drop(waiting);

@@ -178,6 +178,25 @@ fn nobody_is_ended_while_a_job_runs_or_when_that_is_switched_off() {
 }
 
 #[test]
+fn who_waits_for_bytes_that_were_acquired_waits_as_long_as_their_owner_likes() {
+    let _watch = watch!();
+    let (executor, budget) = executor(1, 100);
+    budget.set_stall_timeout(Some(Duration::ZERO));
+    let in_use = budget.acquire(60).unwrap();
+    let kept = executor.submit(Cost::new(20), || keep(20)).unwrap().join().unwrap().unwrap();
+    let waits = executor.submit(Cost::new(50), || 7).unwrap();
+    // Longer than between two looks.
+    let waits = waits.join_timeout(Duration::from_millis(600)).expect_err("it waits");
+    drop(in_use);
+    assert_eq!(waits.join().unwrap(), 7);
+    // It would fit beside what is in use, if what is kept were returned.
+    let in_use = budget.acquire(40).unwrap();
+    let waits = executor.submit(Cost::new(50), || ()).unwrap();
+    assert!(matches!(waits.join(), Err(JoinError::Stalled { .. })));
+    drop((in_use, kept));
+}
+
+#[test]
 fn i9_jobs_that_all_hold_some_and_all_want_more_end() {
     let _watch = watch!();
     let (executor, budget) = executor(4, 100);
