@@ -50,8 +50,8 @@
 //! # What is promised, and what is not
 //!
 //! Declared bytes of running jobs and permits never exceed the admissible bytes, and jobs of a lane start
-//! in the order of submission, unless you [say](Budget::set_oversize) [otherwise](Overtaking); lanes lanes that wait for the same bytes or workers get them in
-//! proportion to their shares. A submission that is refused
+//! in the order of submission, unless you [say](Budget::set_oversize) [otherwise](Overtaking). Lanes that
+//! wait for the same bytes or workers get them in proportion to their shares. A submission that is refused
 //! comes back with its closure, every handle resolves, and jobs that wait cannot keep an executor
 //! from ending. (Jobs that run can: [`drain`](Executor::drain) and dropping wait for them, and
 //! [`drain_timeout`](Executor::drain_timeout) for as long as you say.)
