@@ -78,6 +78,9 @@ pub(crate) struct Account {
     /// Byte-nanoseconds, divided by the share. In 53 bits there is room for a second's use of a
     /// kibibyte beside that of a tebibyte over a month.
     used: f64,
+    /// The same, times the share, of what it has really had: a line that begins to wait is taken to
+    /// have used more.
+    received: f64,
     since: Moment,
     /// Whether it is among those that hold something.
     is_listed: bool,
@@ -126,11 +129,16 @@ impl Account {
         self.running_jobs < self.terms.most_workers && (bytes == 0 || bytes <= room_bytes)
     }
 
-    /// A permit returns some of its bytes, and itself if it is the last of them.
-    pub(crate) fn release_permit(&mut self, bytes: u64, last: bool) {
+    /// A permit returns some of its bytes.
+    pub(crate) fn release_permit(&mut self, bytes: u64) {
         self.held_bytes -= bytes;
         self.permit_bytes -= bytes;
-        self.permits -= u64::from(last);
+    }
+
+    /// A permit is dropped.
+    pub(crate) fn end_permit(&mut self, bytes: u64) {
+        self.release_permit(bytes);
+        self.permits -= 1;
     }
 
     /// Of what is held, so many bytes are held by one more permit from now on.
@@ -183,6 +191,7 @@ impl Accounts {
             permits: 0,
             permit_bytes: 0,
             used: 0.0,
+            received: 0.0,
             since: self.now,
             is_listed: false,
             crew,
@@ -259,11 +268,24 @@ impl Accounts {
         let account = &mut self.accounts[at];
         let nanos = self.now.nanos_since(account.since);
         if nanos > 0 {
-            account.used += account.use_in(nanos, worker_bytes(&self.worker_bytes, account));
+            let used = account.use_in(nanos, worker_bytes(&self.worker_bytes, account));
+            account.used += used;
+            account.received += used * f64::from(account.terms.share);
             account.since = self.now;
             self.level = self.level.max(account.used);
         }
         account
+    }
+
+    /// What a line has had until now, in byte-nanoseconds.
+    pub(crate) fn received(&self, id: AccountId) -> f64 {
+        let account = self.get(id);
+        if !self.is_shared() {
+            return account.received;
+        }
+        let nanos = self.now.nanos_since(account.since);
+        let used = account.use_in(nanos, worker_bytes(&self.worker_bytes, account));
+        account.received + used * f64::from(account.terms.share)
     }
 
     fn charge_all(&mut self) {

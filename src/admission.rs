@@ -15,6 +15,7 @@ use crate::accounts::{Accounts, Terms};
 use crate::answer::{LaneId, Offer, Refusal, Ticket};
 use crate::bench::{Done, Grant, Rank};
 use crate::cost::Cost;
+use crate::counts::Ended;
 use crate::crew::Crew;
 use crate::effects::{Effects, Fate, Gone, Place, Verdict};
 use crate::error::Limit;
@@ -29,6 +30,7 @@ use crate::sys::clock::Moment;
 mod acquire;
 mod attach;
 mod hold;
+mod resize;
 mod settle;
 mod stall;
 mod within;
@@ -103,6 +105,11 @@ impl<J, W> Admission<J, W> {
         self.crews[crew].as_ref().expect("a crew lives as long as anyone who can name it")
     }
 
+    pub(crate) fn crews(&self) -> impl Iterator<Item = (usize, &Crew<J, W>)> {
+        let crews = self.crews.iter().enumerate();
+        crews.filter_map(|(id, crew)| Some((id, crew.as_ref()?)))
+    }
+
     fn crew_mut(&mut self, crew: usize) -> &mut Crew<J, W> {
         self.crews[crew].as_mut().expect("a crew lives as long as anyone who can name it")
     }
@@ -135,16 +142,6 @@ impl<J, W> Admission<J, W> {
     pub(crate) fn largest_bytes_of(&self, at: LaneId) -> u64 {
         let account = self.crew(at.crew).lane(at.lane).account;
         self.largest_bytes()(&self.accounts.get(account).terms)
-    }
-
-    /// The admissible bytes or somebody's number of workers have changed.
-    fn share_out(&mut self) {
-        let admissible_bytes = self.ledger.admissible_bytes();
-        for (id, crew) in self.crews.iter().enumerate() {
-            let Some(crew) = crew else { continue };
-            let workers = crew.bench().workers().max(1) as u64;
-            self.accounts.set_worker_bytes(id, admissible_bytes / workers);
-        }
     }
 
     // A job's way in.
@@ -190,19 +187,20 @@ impl<J, W> Admission<J, W> {
         expires: Moment,
         job: J,
     ) -> Offer {
+        let waited = self.accounts.now().since(since);
         if self.crew(at.crew).is_closed() {
-            self.crew_mut(at.crew).lane_mut(at.lane).counts.refused_closed += 1;
+            self.count(at, Ended::RefusedClosed, waited);
             self.effects.returned.push(job);
             return Offer::Refused(Refusal::Closed);
         }
         let admissible_bytes = self.largest_bytes_of(at);
         let Some(bytes) = cost.total_bytes().filter(|bytes| *bytes <= admissible_bytes) else {
-            self.crew_mut(at.crew).lane_mut(at.lane).counts.refused_never_fits += 1;
+            self.count(at, Ended::RefusedNeverFits, waited);
             self.effects.returned.push(job);
             return Offer::Refused(Refusal::NeverFits { admissible_bytes });
         };
         if expires <= self.accounts.now() {
-            self.crew_mut(at.crew).lane_mut(at.lane).counts.expired += 1;
+            self.count(at, Ended::Expired, waited);
             self.effects.returned.push(job);
             return Offer::Refused(Refusal::Expired);
         }
@@ -233,46 +231,52 @@ impl<J, W> Admission<J, W> {
     /// Takes back a job that still stands outside. `None`: it has its place after all, or was
     /// refused and its submitter told.
     pub(crate) fn withdraw(&mut self, ticket: Ticket) -> Option<Refusal> {
-        let limit = self.take_back(ticket)?;
-        self.crew_mut(ticket.at.crew).lane_mut(ticket.at.lane).counts.refused_full += 1;
+        let (limit, waited) = self.take_back(ticket)?;
+        self.count(ticket.at, Ended::RefusedFull, waited);
         Some(Refusal::Full(limit))
     }
 
     /// The same for a worker that must not wait for its own executor.
     pub(crate) fn withdraw_from_own_worker(&mut self, ticket: Ticket) -> Option<Refusal> {
-        self.take_back(ticket)?;
-        self.refuse_own_worker(ticket.at);
+        let (_, waited) = self.take_back(ticket)?;
+        self.count(ticket.at, Ended::RefusedOwnWorker, waited);
         Some(Refusal::OwnWorker)
     }
 
     /// Counts a submission by a worker that was not even offered.
     pub(crate) fn refuse_own_worker(&mut self, at: LaneId) {
-        self.crew_mut(at.crew).lane_mut(at.lane).counts.refused_own_worker += 1;
+        self.count(at, Ended::RefusedOwnWorker, Duration::ZERO);
     }
 
-    fn take_back(&mut self, ticket: Ticket) -> Option<Limit> {
+    fn count(&mut self, at: LaneId, ended: Ended, waited: Duration) {
+        self.crew_mut(at.crew).lane_mut(at.lane).count(ended, waited);
+    }
+
+    /// Gives back the limit that a job met, and how long it waited.
+    fn take_back(&mut self, ticket: Ticket) -> Option<(Limit, Duration)> {
         let (crew, accounts) = self.crew_and_accounts(ticket.at.crew);
         let limit = crew.limit_met_by(ticket.at.lane, ticket.seq)?;
-        let (job, _) = crew.leave_outside(ticket.at.lane, ticket.seq, accounts)?;
-        self.effects.returned.push(job);
+        let entry = crew.leave_outside(ticket.at.lane, ticket.seq, accounts)?;
+        let waited = accounts.now().since(entry.since);
+        self.effects.returned.push(entry.job);
         self.let_in(ticket.at);
         self.settle();
-        Some(limit)
+        Some((limit, waited))
     }
 
     /// Ends a job that no worker has fetched yet. `false`: a worker has it, or it has ended.
     pub(crate) fn cancel(&mut self, ticket: Ticket) -> bool {
         let Ticket { at, seq } = ticket;
         let (crew, accounts) = self.crew_and_accounts(at.crew);
-        let (job, place) =
-            if let Some((job, input_bytes)) = crew.leave_queue(at.lane, seq, accounts) {
-                (job, Place::Waiting { at, input_bytes })
-            } else if let Some((job, bytes)) = crew.leave_ready(seq, accounts) {
-                (job, Place::Admitted { at, bytes })
-            } else {
-                return false;
-            };
-        crew.lane_mut(at.lane).counts.cancelled += 1;
+        let (job, since, place) = if let Some(entry) = crew.leave_queue(at.lane, seq, accounts) {
+            (entry.job, entry.since, Place::Waiting { at, input_bytes: entry.input_bytes })
+        } else if let Some(grant) = crew.leave_ready(seq, accounts) {
+            (grant.job, grant.since, Place::Admitted { at, bytes: grant.bytes })
+        } else {
+            return false;
+        };
+        let waited = self.accounts.now().since(since);
+        self.count(at, Ended::Cancelled, waited);
         self.effects.gone.push(Gone { job, fate: Fate::Cancelled, place });
         self.let_in(at);
         self.settle();
@@ -427,30 +431,6 @@ impl<J, W> Admission<J, W> {
         self.crew_mut(crew).stop_waiting_for_end(seq);
     }
 
-    /// Sets capacity and reserve. Bytes above a shrunk capacity stay held and only block new
-    /// admissions; whoever waits for more than can ever be there is told now.
-    pub(crate) fn resize(&mut self, capacity_bytes: u64, reserve_bytes: u64) {
-        self.ledger.capacity_bytes = capacity_bytes;
-        self.ledger.reserve_bytes = reserve_bytes;
-        self.share_out();
-        self.evict_what_never_fits();
-        self.settle();
-    }
-
-    /// Sets what is done with jobs above the admissible bytes. Who waits and would have been
-    /// refused now is.
-    pub(crate) fn set_oversize(&mut self, oversize: Oversize, is_capacity_hard: bool) {
-        self.oversize = oversize;
-        self.is_capacity_hard = is_capacity_hard;
-        self.evict_what_never_fits();
-        self.settle();
-    }
-
-    pub(crate) fn set_overtaking(&mut self, overtaking: Overtaking) {
-        self.overtaking = overtaking;
-        self.settle();
-    }
-
     // Places.
 
     /// A place in a lane's line became free: those outside move up.
@@ -465,18 +445,6 @@ impl<J, W> Admission<J, W> {
         self.crew_mut(crew).note_who_is_crowded();
         for lane in self.crew(crew).keys() {
             self.let_in(LaneId { crew, lane });
-        }
-    }
-
-    /// A wait that cannot end is a hang (I9), so a need above what can ever be had ends here.
-    fn evict_what_never_fits(&mut self) {
-        let largest_bytes = self.largest_bytes();
-        let evicted = self.permits.evict(largest_bytes(&Terms::PLAIN), &mut self.accounts);
-        self.effects.told.extend(evicted.map(|waiter| (waiter, Verdict::NeverFits)));
-        for id in 0..self.crews.len() {
-            let Some(crew) = self.crews[id].as_mut() else { continue };
-            crew.evict(id, &largest_bytes, &mut self.effects, &mut self.accounts);
-            self.let_in_everywhere(id);
         }
     }
 

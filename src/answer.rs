@@ -81,7 +81,7 @@ pub(crate) enum Offer {
 /// The answer to a request for a permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
-    Granted,
+    Granted { seq: u64 },
     Waiting { seq: u64 },
     NeverFits { admissible_bytes: u64 },
 }

@@ -12,7 +12,7 @@ use crate::gate::Gate;
 use crate::ledger::Ledger;
 use crate::oversize::Oversize;
 use crate::overtaking::Overtaking;
-use crate::permit::{Holder, Permit};
+use crate::permit::{Permit, Place};
 use crate::shared;
 use crate::waiter::Waiter;
 use crate::waits::{self, Target};
@@ -217,7 +217,7 @@ impl Budget {
             (request, *state.ledger())
         });
         match request {
-            Request::Granted => Ok(self.permit(bytes)),
+            Request::Granted { seq } => Ok(self.permit(seq, bytes)),
             Request::Waiting { .. } => Err(not_now(bytes, &ledger)),
             Request::NeverFits { admissible_bytes } => {
                 Err(AcquireError::NeverFits { needed_bytes: bytes, admissible_bytes })
@@ -274,7 +274,7 @@ impl Budget {
             request
         });
         let seq = match request {
-            Request::Granted => return Ok(self.permit(bytes)),
+            Request::Granted { seq } => return Ok(self.permit(seq, bytes)),
             Request::Waiting { seq } => seq,
             Request::NeverFits { admissible_bytes } => {
                 return Err(AcquireError::NeverFits { needed_bytes: bytes, admissible_bytes });
@@ -299,7 +299,7 @@ impl Budget {
             }
         }
         match verdict.expect("waited for") {
-            Verdict::Go => Ok(self.permit(bytes)),
+            Verdict::Go => Ok(self.permit(seq, bytes)),
             Verdict::Stalled => {
                 let ledger = self.ledger();
                 let (free_bytes, Ledger { permits, held_bytes, .. }) =
@@ -315,8 +315,8 @@ impl Budget {
         }
     }
 
-    fn permit(&self, bytes: u64) -> Permit {
-        Permit::of(Holder::Acquirer(Arc::clone(&self.gate)), bytes)
+    fn permit(&self, number: u64, bytes: u64) -> Permit {
+        Permit::new(Place::Budget(Arc::clone(&self.gate)), number, bytes)
     }
 }
 

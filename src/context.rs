@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::answer::Growth;
 use crate::error::AcquireError;
-use crate::permit::{Holder, Permit};
+use crate::permit::{Permit, Place};
 use crate::running::{self, Running};
 
 /// The job that runs on the current thread, as it sees itself.
@@ -97,7 +97,7 @@ impl Context {
         let Some(shared) = self.running.executor.find() else { return Err(AcquireError::Ended) };
         let kept = shared.gate.change(|state| state.keep(self.running.slot, bytes));
         match kept {
-            Some(Ok(at)) => Ok(Permit::of(Holder::Lane(shared, at), bytes)),
+            Some(Ok(number)) => Ok(Permit::new(Place::Executor(shared), number, bytes)),
             Some(Err(held_bytes)) => Err(AcquireError::NotHeld { kept_bytes: bytes, held_bytes }),
             None => Err(AcquireError::Ended),
         }

@@ -2,6 +2,58 @@
 
 use std::time::Duration;
 
+/// How a job, or a submission, ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Ended {
+    /// It returned.
+    Completed,
+    /// It panicked.
+    Panicked,
+    /// It was cancelled before it started.
+    Cancelled,
+    /// It waited, and was ended with the executor or by
+    /// [`abort_waiting`](crate::Executor::abort_waiting).
+    Aborted,
+    /// It waited, and was ended because the budget shrank below its need.
+    Evicted,
+    /// It waited, in the lane or for a place there, and the budget stood still.
+    Stalled,
+    /// Its time to start was over before it did. Submissions that waited for a place until then
+    /// are included.
+    Expired,
+    /// The lane was full, at once or after a timeout.
+    RefusedFull,
+    /// It never fits.
+    RefusedNeverFits,
+    /// The executor was closed.
+    RefusedClosed,
+    /// One of the executor's own workers would have had to wait for a place.
+    RefusedOwnWorker,
+}
+
+impl Ended {
+    /// All of them.
+    pub const ALL: [Ended; 11] = [
+        Ended::Completed,
+        Ended::Panicked,
+        Ended::Cancelled,
+        Ended::Aborted,
+        Ended::Evicted,
+        Ended::Stalled,
+        Ended::Expired,
+        Ended::RefusedFull,
+        Ended::RefusedNeverFits,
+        Ended::RefusedClosed,
+        Ended::RefusedOwnWorker,
+    ];
+
+    /// Whether a job that ended so has run.
+    pub fn has_run(self) -> bool {
+        matches!(self, Ended::Completed | Ended::Panicked)
+    }
+}
+
 /// What became of the jobs of a lane, or of all lanes, since the executor was built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -37,43 +89,41 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// A job has been run, or found to be cancelled when it was to be.
-    #[inline]
-    pub(crate) fn ran(&mut self, ended: Ended, waited: Duration) {
+    /// How many ended so.
+    pub fn of(&self, ended: Ended) -> u64 {
+        let mut counts = *self;
+        *counts.of_mut(ended)
+    }
+
+    fn of_mut(&mut self, ended: Ended) -> &mut u64 {
         match ended {
-            Ended::Completed => self.completed += 1,
-            Ended::Panicked => self.panicked += 1,
-            Ended::Cancelled => self.cancelled += 1,
-            Ended::Expired => self.expired += 1,
+            Ended::Completed => &mut self.completed,
+            Ended::Panicked => &mut self.panicked,
+            Ended::Cancelled => &mut self.cancelled,
+            Ended::Aborted => &mut self.aborted,
+            Ended::Evicted => &mut self.evicted,
+            Ended::Stalled => &mut self.stalled,
+            Ended::Expired => &mut self.expired,
+            Ended::RefusedFull => &mut self.refused_full,
+            Ended::RefusedNeverFits => &mut self.refused_never_fits,
+            Ended::RefusedClosed => &mut self.refused_closed,
+            Ended::RefusedOwnWorker => &mut self.refused_own_worker,
         }
-        if matches!(ended, Ended::Completed | Ended::Panicked) {
+    }
+
+    #[inline]
+    pub(crate) fn count(&mut self, ended: Ended, waited: Duration) {
+        *self.of_mut(ended) += 1;
+        if ended.has_run() {
             self.waited += waited;
         }
     }
 
     pub(crate) fn add(&mut self, other: &Counts) {
-        self.completed += other.completed;
-        self.panicked += other.panicked;
-        self.cancelled += other.cancelled;
-        self.aborted += other.aborted;
-        self.evicted += other.evicted;
-        self.stalled += other.stalled;
-        self.expired += other.expired;
-        self.refused_full += other.refused_full;
-        self.refused_never_fits += other.refused_never_fits;
-        self.refused_closed += other.refused_closed;
-        self.refused_own_worker += other.refused_own_worker;
+        for ended in Ended::ALL {
+            *self.of_mut(ended) += other.of(ended);
+        }
         self.overtook += other.overtook;
         self.waited += other.waited;
     }
-}
-
-/// How a job ended on its worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    Completed,
-    Panicked,
-    Cancelled,
-    /// Its time to start was over.
-    Expired,
 }

@@ -119,6 +119,12 @@ impl<J, W> Crew<J, W> {
         self.bench.free() > 0
     }
 
+    /// Whether one is for jobs of the lane with this account.
+    pub(crate) fn has_free_worker_for(&self, account: &Account) -> bool {
+        let free = self.bench.free();
+        free > self.promised_workers || free > 0 && account.promised_workers() > 0
+    }
+
     /// Closed, and nothing left to hand out. (Closing leaves nobody outside.)
     pub(crate) fn is_over(&self) -> bool {
         self.closed && self.waiting_jobs == 0 && !self.bench.has_ready()
@@ -246,13 +252,13 @@ impl<J, W> Crew<J, W> {
     /// Takes back a job that was admitted and not fetched. It holds its bytes until
     /// [`end_unstarted`](Crew::end_unstarted), and counts as waiting until it has
     /// [`ended`](Crew::ended).
-    pub(crate) fn leave_ready(&mut self, seq: u64, accounts: &mut Accounts) -> Option<(J, u64)> {
+    pub(crate) fn leave_ready(&mut self, seq: u64, accounts: &mut Accounts) -> Option<Grant<J>> {
         let grant = self.bench.take_back(seq)?;
         self.waiting_jobs += 1;
         self.lanes[grant.lane].leaving += 1;
         self.change_account(grant.lane, accounts, |account| account.running_jobs -= 1);
         self.note_head(grant.lane, accounts);
-        Some((grant.job, grant.bytes))
+        Some(grant)
     }
 
     pub(crate) fn end_unstarted(&mut self, lane: usize, bytes: u64, accounts: &mut Accounts) {
@@ -268,7 +274,7 @@ impl<J, W> Crew<J, W> {
         lane: usize,
         seq: u64,
         accounts: &mut Accounts,
-    ) -> Option<(J, u64)> {
+    ) -> Option<Entry<J, W>> {
         // Where the lane is gone, so is the job. The place may be another lane's by now, but the
         // number is nobody else's.
         let queue = self.lanes.get_mut(lane)?;
@@ -276,7 +282,7 @@ impl<J, W> Crew<J, W> {
         queue.forget_passes(seq);
         queue.leaving += 1;
         self.note_head(lane, accounts);
-        Some((entry.job, entry.input_bytes))
+        Some(entry)
     }
 
     /// A job that waits in the queue.
@@ -300,12 +306,12 @@ impl<J, W> Crew<J, W> {
         lane: usize,
         seq: u64,
         accounts: &mut Accounts,
-    ) -> Option<(J, Option<W>)> {
+    ) -> Option<Entry<J, W>> {
         let entry = self.lanes.get_mut(lane)?.outside.remove(seq)?;
         self.lanes[lane].forget_passes(seq);
         self.outside_jobs -= 1;
         self.note_head(lane, accounts);
-        Some((entry.job, entry.submitter))
+        Some(entry)
     }
 
     /// Gives places that became free to those outside, in order.
@@ -431,7 +437,7 @@ impl<J, W> Crew<J, W> {
         if self.lanes[lane].turn.is_none() {
             self.note_head(lane, accounts);
         }
-        self.lanes[lane].counts.ran(done.ended, done.waited);
+        self.lanes[lane].count(done.ended, done.waited);
         self.retire(lane, accounts);
         bytes
     }

@@ -352,6 +352,16 @@ impl Lane {
         scope::enter(self, body)
     }
 
+    /// How long the lane's jobs waited, by how they ended: as of this instant.
+    ///
+    /// Needs the feature `hdrhistogram`, with which every job that ends is recorded; without it
+    /// [`Counts::waited`](crate::Counts::waited) has their sum.
+    #[cfg(feature = "hdrhistogram")]
+    pub fn wait_times(&self) -> crate::WaitTimes {
+        let id = self.id();
+        self.shared.gate.look(|state| state.crew(id.crew).lane(id.lane).wait_times.clone())
+    }
+
     /// How many jobs, and how many of their bytes, the lane and the budget have room for.
     pub(crate) fn reach(&self) -> (usize, u64) {
         let id = self.id();

@@ -95,7 +95,10 @@ mod cpu;
 mod fact;
 pub mod preset;
 mod stats;
+mod why;
 mod counts;
+#[cfg(feature = "hdrhistogram")]
+mod wait_times;
 mod error;
 
 mod shared;
@@ -131,7 +134,7 @@ pub use budget::Budget;
 pub use builder::Builder;
 pub use context::Context;
 pub use cost::{Cost, GIB, KIB, MIB};
-pub use counts::Counts;
+pub use counts::{Counts, Ended};
 pub use cpu::CpuFacts;
 pub use detect::Follow;
 pub use environment::{Override, WORKERS_VARIABLE};
@@ -154,4 +157,7 @@ pub use plan::{MemoryPlan, Plan, WorkersPlan};
 pub use policy::{CpuPolicy, Rounding, WorkersSource};
 pub use reserve::Reserve;
 pub use scope::Scope;
-pub use stats::{LaneStats, Stats, Why};
+pub use stats::{LaneStats, Stats};
+#[cfg(feature = "hdrhistogram")]
+pub use wait_times::WaitTimes;
+pub use why::{Holder, HolderKind, Resource, Why};

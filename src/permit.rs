@@ -4,7 +4,6 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use crate::answer::LaneId;
 use crate::gate::Gate;
 use crate::shared::Shared;
 
@@ -30,37 +29,30 @@ use crate::shared::Shared;
 /// ```
 #[must_use = "a permit that is dropped holds nothing"]
 pub struct Permit {
-    holder: Holder,
+    at: Place,
+    number: u64,
     bytes: u64,
 }
 
-/// In whose account a permit's bytes are.
+/// Where a permit is held. One that a job kept keeps its executor's place there.
 #[derive(Clone)]
-pub(crate) enum Holder {
-    Acquirer(Arc<Gate>),
-    /// A job of the lane kept them. The lane, and its executor's place at the gate, stay as long.
-    Lane(Arc<Shared>, LaneId),
+pub(crate) enum Place {
+    Budget(Arc<Gate>),
+    Executor(Arc<Shared>),
 }
 
-impl Holder {
+impl Place {
     fn gate(&self) -> &Gate {
         match self {
-            Holder::Acquirer(gate) => gate,
-            Holder::Lane(shared, _) => &shared.gate,
-        }
-    }
-
-    fn lane(&self) -> Option<LaneId> {
-        match self {
-            Holder::Acquirer(_) => None,
-            Holder::Lane(_, at) => Some(*at),
+            Place::Budget(gate) => gate,
+            Place::Executor(shared) => &shared.gate,
         }
     }
 }
 
 impl Permit {
-    pub(crate) fn of(holder: Holder, bytes: u64) -> Permit {
-        Permit { holder, bytes }
+    pub(crate) fn new(at: Place, number: u64, bytes: u64) -> Permit {
+        Permit { at, number, bytes }
     }
 
     /// How many bytes this permit holds.
@@ -72,11 +64,12 @@ impl Permit {
     /// many.
     pub fn split(&mut self, bytes: u64) -> Option<Permit> {
         let rest = self.bytes.checked_sub(bytes)?;
-        if !self.holder.gate().was_forked() {
-            self.holder.gate().change(|state| state.divide_permit(self.holder.lane()));
-        }
+        let number = match self.gate() {
+            Some(gate) => gate.change(|state| state.split_permit(self.number, bytes)),
+            None => self.number,
+        };
         self.bytes = rest;
-        Some(Permit { holder: self.holder.clone(), bytes })
+        Some(Permit { at: self.at.clone(), number, bytes })
     }
 
     /// Returns what is held above `bytes`, at once. Never grows: with no more than `bytes` held
@@ -84,7 +77,9 @@ impl Permit {
     pub fn shrink_to(&mut self, bytes: u64) {
         if let Some(excess) = self.bytes.checked_sub(bytes).filter(|excess| *excess > 0) {
             self.bytes = bytes;
-            self.release(excess, false);
+            if let Some(gate) = self.gate() {
+                gate.change(|state| state.shrink_permit(self.number, excess));
+            }
         }
     }
 
@@ -93,16 +88,17 @@ impl Permit {
         Lease { value, permit: self }
     }
 
-    fn release(&self, bytes: u64, last: bool) {
-        if !self.holder.gate().was_forked() {
-            self.holder.gate().change(|state| state.release(self.holder.lane(), bytes, last));
-        }
+    /// `None` in a child process, where the parent holds the bytes.
+    fn gate(&self) -> Option<&Gate> {
+        Some(self.at.gate()).filter(|gate| !gate.was_forked())
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.release(self.bytes, true);
+        if let Some(gate) = self.gate() {
+            gate.change(|state| state.end_permit(self.number));
+        }
     }
 }
 

@@ -1,6 +1,9 @@
-//! The line of those who acquire permits directly, not through a job.
+//! Permits that are held, and the line of those who acquire them directly, not through a job.
+
+use std::collections::BTreeMap;
 
 use crate::accounts::{AccountId, Accounts, Terms, Turn};
+use crate::answer::LaneId;
 use crate::line::Line;
 use crate::overtaking::Overtaking;
 use crate::queue::Passed;
@@ -14,8 +17,19 @@ struct Acquirer<W> {
     waiter: Option<W>,
 }
 
+/// A permit that is held.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeldPermit {
+    /// Whose job kept it. `None`: it was acquired.
+    pub(crate) of: Option<LaneId>,
+    pub(crate) bytes: u64,
+    pub(crate) since: Moment,
+}
+
 #[derive(Debug)]
 pub(crate) struct Permits<W> {
+    /// By number. One that was acquired has that of its request.
+    held: BTreeMap<u64, HeldPermit>,
     /// Acquirers have one share, as a lane does of which nothing was said.
     account: AccountId,
     turn: Option<Turn>,
@@ -25,7 +39,7 @@ pub(crate) struct Permits<W> {
 impl<W> Permits<W> {
     pub(crate) fn new(accounts: &mut Accounts) -> Self {
         let account = accounts.open(None, Terms::PLAIN);
-        Permits { account, turn: None, line: Line::new() }
+        Permits { held: BTreeMap::new(), account, turn: None, line: Line::new() }
     }
 
     pub(crate) fn waiting(&self) -> usize {
@@ -86,13 +100,34 @@ impl<W> Permits<W> {
 
     /// The first in line has its permit. Gives back whom to tell.
     pub(crate) fn grant_first(&mut self, accounts: &mut Accounts) -> Option<W> {
-        let (_, acquirer) = self.line.pop()?;
+        let (number, acquirer) = self.line.pop()?;
+        let held = HeldPermit { of: None, bytes: acquirer.bytes, since: accounts.now() };
+        self.held.insert(number, held);
         accounts.change(self.account, |account| {
             account.held_bytes += acquirer.bytes;
             account.split_permit(acquirer.bytes);
         });
         self.note_first(accounts);
         acquirer.waiter
+    }
+
+    /// Those that are held.
+    pub(crate) fn held(&self) -> impl Iterator<Item = &HeldPermit> {
+        self.held.values()
+    }
+
+    pub(crate) fn held_mut(&mut self, number: u64) -> &mut HeldPermit {
+        self.held.get_mut(&number).expect("its owner names it")
+    }
+
+    /// Bytes that somebody held are a permit's from now on.
+    pub(crate) fn hold(&mut self, number: u64, held: HeldPermit) {
+        self.held.insert(number, held);
+    }
+
+    /// A permit is dropped.
+    pub(crate) fn end(&mut self, number: u64) -> HeldPermit {
+        self.held.remove(&number).expect("I3: its owner drops it once")
     }
 
     /// Since when the first has waited.

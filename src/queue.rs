@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::accounts::{AccountId, Terms, Turn};
-use crate::counts::Counts;
+use crate::counts::{Counts, Ended};
 use crate::error::Limit;
 use crate::line::Line;
 use crate::overtaking::Overtaking;
 use crate::sys::clock::Moment;
+#[cfg(feature = "hdrhistogram")]
+use crate::wait_times::WaitTimes;
 
 /// What a lane is to be like.
 #[derive(Clone, Debug)]
@@ -76,6 +78,8 @@ pub(crate) struct Queue<J, W> {
     pub(crate) turn: Option<Turn>,
     pub(crate) account: AccountId,
     pub(crate) counts: Counts,
+    #[cfg(feature = "hdrhistogram")]
+    pub(crate) wait_times: WaitTimes,
     /// Jobs that left without running, and whose closures have not been dropped.
     pub(crate) leaving: usize,
     /// How many hold a lane that was added to an executor, and goes when it is not needed any
@@ -98,6 +102,8 @@ impl<J, W> Queue<J, W> {
             turn: None,
             account,
             counts: Counts::default(),
+            #[cfg(feature = "hdrhistogram")]
+            wait_times: WaitTimes::default(),
             leaving: 0,
             handles: None,
         }
@@ -114,6 +120,14 @@ impl<J, W> Queue<J, W> {
             return Some((seq, entry));
         }
         self.inside.front().or_else(|| self.outside.front())
+    }
+
+    /// A job, or a submission, has ended.
+    #[inline]
+    pub(crate) fn count(&mut self, ended: Ended, waited: Duration) {
+        self.counts.count(ended, waited);
+        #[cfg(feature = "hdrhistogram")]
+        self.wait_times.record(ended, waited);
     }
 
     /// Since when the one that has waited longest has.

@@ -1,10 +1,9 @@
 //! A picture of an executor, as of one instant.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::cost::Bytes;
+use crate::answer::LaneId;
 use crate::counts::Counts;
 use crate::error::Limit;
 use crate::gate::State;
@@ -12,6 +11,7 @@ use crate::ledger::Ledger;
 use crate::retention;
 use crate::sys::clock::Moment;
 use crate::sys::resident;
+use crate::why::{Holder, Resource, Why};
 
 /// The state of one lane.
 #[derive(Clone, Debug)]
@@ -43,6 +43,12 @@ pub struct LaneStats {
     pub kept_permits: u64,
     /// Their bytes.
     pub kept_bytes: u64,
+    /// The lane's [share](crate::LaneOptions::share).
+    pub share: u32,
+    /// What the lane has had, in byte-seconds: its bytes, or the workers' part of the admissible
+    /// bytes for its jobs if that is more, over time. Lanes that all wait all the time have it in
+    /// proportion to their shares. Kept while the budget has more than one lane.
+    pub received_byte_seconds: f64,
     /// How long the job that has waited longest has.
     pub oldest_wait: Option<Duration>,
     /// What became of the lane's jobs.
@@ -67,9 +73,10 @@ pub struct LaneStats {
 /// let stats = executor.stats();
 /// assert_eq!((stats.running_jobs, stats.waiting_jobs), (1, 1));
 /// assert_eq!(
-///     stats.lanes[0].why.unwrap().to_string(),
+///     stats.lanes[0].why.as_ref().unwrap().to_string(),
 ///     "the job at the head needs 32 MiB; 16 MiB of 64 MiB admissible are free; \
-///      1 running jobs hold 48 MiB and 0 permits hold 0 bytes",
+///      1 running jobs hold 48 MiB and 0 permits hold 0 bytes; \
+///      most is held by a job of default with 48 MiB",
 /// );
 /// drop(release);
 /// first.join()?;
@@ -127,11 +134,11 @@ pub struct Stats {
 }
 
 impl Stats {
-    pub(crate) fn of(state: &State, crew: usize, now: Moment) -> Stats {
+    pub(crate) fn of(state: &State, id: usize, now: Moment) -> Stats {
         let ledger = *state.ledger();
         let permits = state.permits();
         let acquired = state.accounts().get(permits.account());
-        let crew = state.crew(crew);
+        let crew = state.crew(id);
         let mut stats = Stats {
             ledger,
             permits: acquired.permits,
@@ -161,8 +168,11 @@ impl Stats {
             stats.kept_bytes += account.permit_bytes;
             stats.counts.add(&lane.counts);
         }
-        let largest = crew.bench().holdings().max_by_key(|holding| holding.bytes);
-        let largest_job = largest.map(|holding| (holding.bytes, now.since(holding.since)));
+        let largest = if crew.lanes().any(|(_, lane)| lane.head().is_some()) {
+            Holder::largest(state, now)
+        } else {
+            Vec::new()
+        };
         let own_bytes = stats.running_bytes + stats.kept_bytes + stats.permit_bytes;
         let others_bytes = ledger.held_bytes - own_bytes;
         for (number, lane) in crew.lanes() {
@@ -183,22 +193,28 @@ impl Stats {
                 running_bytes: account.held_bytes - account.permit_bytes,
                 kept_permits: account.permits,
                 kept_bytes: account.permit_bytes,
+                share: account.terms.share,
+                received_byte_seconds: state.accounts().received(lane.account) / 1e9,
                 oldest_wait,
                 counts: lane.counts,
                 why: head.map(|entry| Why {
                     needed_bytes: entry.bytes,
                     free_bytes: ledger.free_bytes(),
                     admissible_bytes: ledger.admissible_bytes(),
-                    has_free_worker: crew.has_free_worker(),
+                    promised_bytes: state.accounts().promised_to_others(lane.account),
+                    resource: Resource::lacked_by(
+                        state,
+                        LaneId { crew: id, lane: number },
+                        entry.bytes,
+                    ),
                     running_jobs: stats.running_jobs,
                     running_bytes: stats.running_bytes,
-                    largest_job_bytes: largest_job.map_or(0, |(bytes, _)| bytes),
-                    largest_job_age: largest_job.map(|(_, age)| age),
                     permits: stats.permits,
                     permit_bytes: stats.permit_bytes,
                     kept_permits: stats.kept_permits,
                     kept_bytes: stats.kept_bytes,
                     others_bytes,
+                    largest: largest.clone(),
                 }),
             });
         }
@@ -213,78 +229,5 @@ impl Stats {
             .resident_bytes
             .and_then(|resident| Some((resident, baseline_bytes(resident)?)))
             .map(|(resident, baseline)| retention::retained_bytes(resident, baseline, explained));
-    }
-}
-
-/// Why the job at the head of a lane waits: what it needs, what is free, who holds the rest.
-///
-/// Its [`Display`](fmt::Display) is one sentence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Why {
-    /// The job's working and input bytes.
-    pub needed_bytes: u64,
-    /// Admissible bytes that nobody holds.
-    pub free_bytes: u64,
-    /// The most that can be held at once.
-    pub admissible_bytes: u64,
-    /// Whether a worker could take the job.
-    pub has_free_worker: bool,
-    /// The executor's admitted jobs.
-    pub running_jobs: usize,
-    /// Their bytes.
-    pub running_bytes: u64,
-    /// What the one of them holds that holds most.
-    pub largest_job_bytes: u64,
-    /// How long ago that one was admitted.
-    pub largest_job_age: Option<Duration>,
-    /// Permits that were acquired directly and are held.
-    pub permits: u64,
-    /// Their bytes.
-    pub permit_bytes: u64,
-    /// Permits that the executor's jobs kept and that are not dropped.
-    pub kept_permits: u64,
-    /// Their bytes.
-    pub kept_bytes: u64,
-    /// Bytes held by the jobs of other executors on the same budget, and kept by them.
-    pub others_bytes: u64,
-}
-
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the job at the head needs {}", Bytes(self.needed_bytes))?;
-        if !self.has_free_worker {
-            return write!(f, "; all workers are busy with {} jobs", self.running_jobs);
-        }
-        if self.needed_bytes > self.admissible_bytes {
-            let admissible = Bytes(self.admissible_bytes);
-            write!(f, ", more than the {admissible} admissible, and runs when nothing else does")?;
-        } else {
-            let (free, admissible) = (Bytes(self.free_bytes), Bytes(self.admissible_bytes));
-            write!(f, "; {free} of {admissible} admissible are free")?;
-        }
-        if self.needed_bytes <= self.free_bytes {
-            return f.write_str("; somebody who came before it waits for bytes");
-        }
-        write!(
-            f,
-            "; {} running jobs hold {} and {} permits hold {}",
-            self.running_jobs,
-            Bytes(self.running_bytes),
-            self.permits,
-            Bytes(self.permit_bytes)
-        )?;
-        if let Some(age) = self.largest_job_age.filter(|age| age.as_secs() > 0) {
-            let largest = Bytes(self.largest_job_bytes);
-            write!(f, ", the largest job {largest} for {} s", age.as_secs())?;
-        }
-        if self.kept_permits > 0 {
-            let kept = Bytes(self.kept_bytes);
-            write!(f, ", and {} results that are kept {kept}", self.kept_permits)?;
-        }
-        if self.others_bytes > 0 {
-            write!(f, ", and jobs of other executors {}", Bytes(self.others_bytes))?;
-        }
-        Ok(())
     }
 }

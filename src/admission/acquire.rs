@@ -14,7 +14,7 @@ impl<J, W> Admission<J, W> {
         let seq = self.take_seq();
         self.permits.enter(seq, bytes, &mut self.accounts);
         self.settle();
-        if self.permits.is_last(seq) { Request::Waiting { seq } } else { Request::Granted }
+        if self.permits.is_last(seq) { Request::Waiting { seq } } else { Request::Granted { seq } }
     }
 
     /// The most that can ever be acquired.

@@ -1,22 +1,27 @@
 //! What admitted jobs and permits hold: it is split, grows and returns.
 
 use super::Admission;
-use crate::accounts::AccountId;
+use crate::accounts::{Account, AccountId};
 use crate::answer::{Growth, LaneId, Slot};
 use crate::bench::Holding;
+use crate::permits::HeldPermit;
 
 impl<J, W> Admission<J, W> {
     /// A job in flight passes some of its bytes on to a permit, which is its lane's as well. Gives
-    /// back the lane, or what the job holds if that is less; `None` where the job has ended.
-    pub(crate) fn keep(&mut self, slot: Slot, bytes: u64) -> Option<Result<LaneId, u64>> {
+    /// back the permit's number, or what the job holds if that is less; `None` where the job has
+    /// ended.
+    pub(crate) fn keep(&mut self, slot: Slot, bytes: u64) -> Option<Result<u64, u64>> {
         let holding = self.holding(slot)?;
         let Some(rest) = holding.bytes.checked_sub(bytes) else {
             return Some(Err(holding.bytes));
         };
         holding.bytes = rest;
         let at = LaneId { crew: slot.crew, lane: holding.lane };
-        self.split_permit(Some(at), bytes);
-        Some(Ok(at))
+        let since = self.accounts.now();
+        let number = self.add_permit(HeldPermit { of: Some(at), bytes, since });
+        // Of what the lane holds, the permit now holds a part.
+        self.accounts.change(self.account_of(Some(at)), |account| account.split_permit(bytes));
+        Some(Ok(number))
     }
 
     /// What a job in flight holds.
@@ -52,40 +57,51 @@ impl<J, W> Admission<J, W> {
         Growth::Granted
     }
 
-    /// A permit returns some of its bytes, and itself if `last`. `of`: whose it is, unless it was
-    /// acquired.
-    pub(crate) fn release(&mut self, of: Option<LaneId>, bytes: u64, last: bool) {
-        if last {
-            self.ledger.end_permit(bytes);
-        } else {
-            self.ledger.release(bytes);
-        }
+    /// A permit returns some of its bytes.
+    pub(crate) fn shrink_permit(&mut self, number: u64, bytes: u64) {
+        let held = self.permits.held_mut(number);
+        held.bytes -= bytes;
+        let of = held.of;
+        self.ledger.release(bytes);
+        self.release(of, |account| account.release_permit(bytes));
+    }
+
+    /// A permit returns what it holds, and is gone.
+    pub(crate) fn end_permit(&mut self, number: u64) {
+        let HeldPermit { of, bytes, .. } = self.permits.end(number);
+        self.ledger.end_permit(bytes);
+        self.release(of, |account| account.end_permit(bytes));
+    }
+
+    fn release(&mut self, of: Option<LaneId>, change: impl FnOnce(&mut Account)) {
         self.moved();
         match of {
             Some(at) => {
                 let (crew, accounts) = self.crew_and_accounts(at.crew);
-                crew.hold_in_lane(at.lane, accounts, |account| account.release_permit(bytes, last));
+                crew.hold_in_lane(at.lane, accounts, change);
                 crew.retire(at.lane, accounts);
             }
-            None => {
-                let account = self.permits.account();
-                self.accounts.change(account, |account| account.release_permit(bytes, last));
-            }
+            None => self.accounts.change(self.permits.account(), change),
         }
         self.settle();
     }
 
-    /// So many of the bytes that a line holds are held by one more permit.
-    fn split_permit(&mut self, of: Option<LaneId>, bytes: u64) {
-        self.ledger.split_permit();
-        self.moved();
-        let account = self.account_of(of);
-        self.accounts.change(account, |account| account.split_permit(bytes));
+    /// One permit becomes two: so many of its bytes are those of a new one. Gives back the new
+    /// one's number.
+    pub(crate) fn split_permit(&mut self, number: u64, bytes: u64) -> u64 {
+        let held = self.permits.held_mut(number);
+        held.bytes -= bytes;
+        let part = HeldPermit { bytes, ..*held };
+        self.accounts.change(self.account_of(part.of), |account| account.split_permit(0));
+        self.add_permit(part)
     }
 
-    /// One permit becomes two; the bytes are the same.
-    pub(crate) fn divide_permit(&mut self, of: Option<LaneId>) {
-        self.split_permit(of, 0);
+    fn add_permit(&mut self, held: HeldPermit) -> u64 {
+        let number = self.take_seq();
+        self.permits.hold(number, held);
+        self.ledger.split_permit();
+        self.moved();
+        number
     }
 
     fn account_of(&self, of: Option<LaneId>) -> AccountId {

@@ -167,7 +167,7 @@ impl<J, W> Admission<J, W> {
     }
 
     #[inline]
-    fn fits(&self, account: AccountId, bytes: u64) -> bool {
+    pub(crate) fn fits(&self, account: AccountId, bytes: u64) -> bool {
         if self.accounts.promised_bytes() == 0 {
             return self.ledger.fits(bytes) || self.fits_alone(bytes);
         }

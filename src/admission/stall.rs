@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::Admission;
 use super::settle::Claim;
 use crate::answer::LaneId;
+use crate::counts::Ended;
 use crate::effects::{Fate, Gone, Place, Verdict};
 use crate::sys::clock::Moment;
 
@@ -81,17 +82,17 @@ impl<J, W> Admission<J, W> {
         let (crew, accounts) = self.crew_and_accounts(at.crew);
         let Some((seq, head)) = crew.lane(at.lane).head() else { return };
         let needed_bytes = head.bytes;
-        if let Some((job, input_bytes)) = crew.leave_queue(at.lane, seq, accounts) {
-            crew.lane_mut(at.lane).counts.stalled += 1;
+        let waited = accounts.now().since(head.since);
+        if let Some(entry) = crew.leave_queue(at.lane, seq, accounts) {
             let fate = Fate::Stalled { needed_bytes, ledger };
-            let place = Place::Waiting { at, input_bytes };
-            self.effects.gone.push(Gone { job, fate, place });
-        } else if let Some((job, submitter)) = crew.leave_outside(at.lane, seq, accounts) {
-            crew.lane_mut(at.lane).counts.stalled += 1;
-            self.effects.returned.push(job);
-            let told = submitter.map(|waiter| (waiter, Verdict::Stalled));
+            let place = Place::Waiting { at, input_bytes: entry.input_bytes };
+            self.effects.gone.push(Gone { job: entry.job, fate, place });
+        } else if let Some(entry) = crew.leave_outside(at.lane, seq, accounts) {
+            self.effects.returned.push(entry.job);
+            let told = entry.submitter.map(|waiter| (waiter, Verdict::Stalled));
             self.effects.told.extend(told);
         }
+        self.crew_mut(at.crew).lane_mut(at.lane).count(Ended::Stalled, waited);
         self.let_in(at);
     }
 }

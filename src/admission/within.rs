@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::Admission;
 use crate::answer::{LaneId, Ticket, Within};
 use crate::counts::Ended;
+use crate::queue::Entry;
 
 impl<J, W> Admission<J, W> {
     /// Hands a job that waits in its lane to one that waits for it, to be run within what that one
@@ -18,7 +19,7 @@ impl<J, W> Admission<J, W> {
             return Within::Above { needed_bytes };
         }
         let left = crew.leave_queue(at.lane, seq, accounts);
-        let (job, input_bytes) = left.expect("it waits in the lane");
+        let Entry { job, input_bytes, .. } = left.expect("it waits in the lane");
         self.let_in(at);
         self.settle();
         Within::Runs { job, input_bytes, since }
@@ -33,7 +34,7 @@ impl<J, W> Admission<J, W> {
         waited: Duration,
     ) {
         let (crew, accounts) = self.crew_and_accounts(at.crew);
-        crew.lane_mut(at.lane).counts.ran(ended, waited);
+        crew.lane_mut(at.lane).count(ended, waited);
         crew.left(at.lane, input_bytes);
         crew.ended();
         crew.retire(at.lane, accounts);

@@ -1,6 +1,6 @@
 //! What must hold after every operation.
 
-use super::model::{At, Doing, End, Id, ModelJob, ModelLine, Who};
+use super::model::{At, Doing, Id, ModelJob, ModelLine, Who};
 use super::pair::Pair;
 use crate::effects::{Place, Verdict};
 
@@ -52,6 +52,15 @@ impl Pair {
             let lanes = real.crew(crew).lanes();
             lines.extend(lanes.map(|(lane, queue)| (Some((crew, lane)), queue.account)));
         }
+        let mut permits: Vec<_> = held
+            .held()
+            .map(|permit| (permit.of.map(|of| (of.crew, of.lane)), permit.bytes, permit.since))
+            .collect();
+        let its = model.permits.iter().map(|permit| (permit.of, permit.bytes, permit.since));
+        let mut expected: Vec<_> = its.collect();
+        permits.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(permits, expected, "permits that are held");
         for (line, account) in lines {
             let its = model.permits.iter().filter(|permit| permit.of == line);
             let bytes: Vec<u64> = its.map(|permit| permit.bytes).collect();
@@ -74,9 +83,9 @@ impl Pair {
             |job: &&ModelJob| model.line(Some((job.crew, job.lane))).newest_first_after.is_none();
         for job in model.jobs.iter().filter(|job| job.waits()).filter(in_order) {
             let passed_it = |other: &&ModelJob| {
-                let ran = other.holds() || matches!(other.end, Some(End::Ran(_)));
-                let ran = ran && !other.ran_within;
-                (other.crew, other.lane) == (job.crew, job.lane) && other.id > job.id && ran
+                let is_behind =
+                    (other.crew, other.lane) == (job.crew, job.lane) && other.id > job.id;
+                is_behind && other.was_admitted
             };
             let passed = model.jobs.iter().filter(passed_it).count();
             assert!(passed <= self.bound as usize, "I2: job {} was passed {passed} times", job.id);
@@ -111,6 +120,11 @@ impl Pair {
         assert_eq!(lanes, crew.lanes.keys().copied().collect::<Vec<_>>(), "lanes");
         assert_eq!(*real.past(), model.past(id));
         for (number, lane) in real.lanes() {
+            #[cfg(feature = "hdrhistogram")]
+            for ended in crate::counts::Ended::ALL {
+                let its = lane.wait_times.of(ended).map_or(0, |its| its.len());
+                assert_eq!(its, lane.counts.of(ended), "{ended:?} of lane {number}");
+            }
             let jobs: Vec<&ModelJob> =
                 model.jobs.iter().filter(|job| (job.crew, job.lane) == (id, number)).collect();
             let ModelLine { limit_jobs, limit_bytes, .. } = crew.lanes[&number];

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::model::{At, End, GONE, Id, Model, ModelJob, ModelLine};
+use super::model::{At, GONE, Id, Model, ModelJob, ModelLine};
 use crate::counts::{Counts, Ended};
 use crate::error::Limit;
 
@@ -36,23 +36,27 @@ impl Model {
         counts.overtook = self.overtook.iter().filter(|id| is_there(id)).count() as u64;
         for job in self.jobs.iter().filter(|job| (job.crew, job.lane) == (crew, lane)) {
             let Some(end) = job.end else { continue };
-            match end {
-                End::Ran(Ended::Completed) => counts.completed += 1,
-                End::Ran(Ended::Panicked) => counts.panicked += 1,
-                End::Ran(Ended::Cancelled) | End::Cancelled => counts.cancelled += 1,
-                End::Aborted => counts.aborted += 1,
-                End::Evicted => counts.evicted += 1,
-                End::Stalled => counts.stalled += 1,
-                End::Expired | End::Ran(Ended::Expired) => counts.expired += 1,
-                End::Full => counts.refused_full += 1,
-                End::NeverFits => counts.refused_never_fits += 1,
-                End::Closed => counts.refused_closed += 1,
-                End::OwnWorker => counts.refused_own_worker += 1,
-            }
-            if matches!(end, End::Ran(Ended::Completed | Ended::Panicked)) {
+            *count_of(&mut counts, end) += 1;
+            if matches!(end, Ended::Completed | Ended::Panicked) {
                 counts.waited += Duration::from_nanos(job.id);
             }
         }
         counts
+    }
+}
+
+fn count_of(counts: &mut Counts, end: Ended) -> &mut u64 {
+    match end {
+        Ended::Completed => &mut counts.completed,
+        Ended::Panicked => &mut counts.panicked,
+        Ended::Cancelled => &mut counts.cancelled,
+        Ended::Aborted => &mut counts.aborted,
+        Ended::Evicted => &mut counts.evicted,
+        Ended::Stalled => &mut counts.stalled,
+        Ended::Expired => &mut counts.expired,
+        Ended::RefusedFull => &mut counts.refused_full,
+        Ended::RefusedNeverFits => &mut counts.refused_never_fits,
+        Ended::RefusedClosed => &mut counts.refused_closed,
+        Ended::RefusedOwnWorker => &mut counts.refused_own_worker,
     }
 }

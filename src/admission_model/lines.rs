@@ -1,8 +1,9 @@
 //! The model of shares, guarantees and ceilings: who is next.
 
-use super::model::{At, End, GONE, Id, Model, ModelJob, ModelLine, Turn};
+use super::model::{At, GONE, Id, Model, ModelJob, ModelLine, Turn};
 use crate::accounts::Terms;
 use crate::admission::DEFAULT_TIMEOUT;
+use crate::counts::Ended;
 use crate::crew::WINDOW;
 use crate::effects::{Fate, Verdict};
 use crate::oversize::Oversize;
@@ -185,9 +186,9 @@ impl Model {
                 any = true;
                 let (id, at) = (job.id, job.at);
                 if at == At::Outside {
-                    self.refuse(id, End::Expired, Some(Verdict::Expired));
+                    self.refuse(id, Ended::Expired, Some(Verdict::Expired));
                 } else {
-                    self.end(id, End::Expired);
+                    self.end(id, Ended::Expired);
                     self.gone.push((id, Fate::Expired));
                 }
                 self.note_heads();

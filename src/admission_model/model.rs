@@ -59,20 +59,6 @@ pub(super) enum At {
     Over,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum End {
-    Ran(Ended),
-    Cancelled,
-    Aborted,
-    Evicted,
-    Stalled,
-    Expired,
-    Full,
-    NeverFits,
-    Closed,
-    OwnWorker,
-}
-
 #[derive(Debug)]
 pub(super) struct ModelJob {
     pub(super) id: Id,
@@ -84,10 +70,9 @@ pub(super) struct ModelJob {
     pub(super) held: u64,
     pub(super) since: Moment,
     pub(super) expires: Moment,
-    /// One that waited for it has run it.
-    pub(super) ran_within: bool,
+    pub(super) was_admitted: bool,
     pub(super) at: At,
-    pub(super) end: Option<End>,
+    pub(super) end: Option<Ended>,
     pub(super) passed: Passed,
 }
 
@@ -148,11 +133,21 @@ impl ModelLine {
     }
 }
 
+/// What the real one calls a permit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Name {
+    /// As it called this request.
+    Request(Id),
+    Number(u64),
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ModelPermit {
+    pub(super) name: Name,
     /// The lane whose job kept it.
     pub(super) of: Option<(usize, usize)>,
     pub(super) bytes: u64,
+    pub(super) since: Moment,
 }
 
 #[derive(Debug)]
@@ -357,13 +352,15 @@ impl Model {
             if self.requests.first() == Some(&(id, need)) {
                 self.requests.remove(0);
                 self.requests_passed.remove(&id);
-                self.permits.push(ModelPermit { of: None, bytes: need });
+                let (name, since) = (Name::Request(id), self.now);
+                self.permits.push(ModelPermit { name, of: None, bytes: need, since });
                 self.told.push((Who::Acquirer(id), Verdict::Go));
             } else {
                 self.admitted += 1;
                 let ready = At::Ready(self.admitted);
                 let job = self.job_mut(id);
                 job.held = need;
+                job.was_admitted = true;
                 let was = std::mem::replace(&mut job.at, ready);
                 if was == At::Outside {
                     let submitter = self.job_mut(id).submitter();
@@ -442,7 +439,7 @@ impl Model {
         true
     }
 
-    pub(super) fn end(&mut self, id: Id, end: End) {
+    pub(super) fn end(&mut self, id: Id, end: Ended) {
         let job = self.job_mut(id);
         job.end = Some(end);
         job.at = match job.at {
@@ -452,7 +449,7 @@ impl Model {
         };
     }
 
-    pub(super) fn refuse(&mut self, id: Id, end: End, verdict: Option<Verdict>) {
+    pub(super) fn refuse(&mut self, id: Id, end: Ended, verdict: Option<Verdict>) {
         self.end(id, end);
         self.returned.push(id);
         let submitter = self.job_mut(id).submitter();
@@ -470,9 +467,9 @@ impl Model {
             let (at, needed_bytes) = (job.at, job.need);
             let admissible_bytes = self.largest(Some((job.crew, job.lane)));
             if at == At::Outside {
-                self.refuse(id, End::NeverFits, Some(Verdict::NeverFits));
+                self.refuse(id, Ended::RefusedNeverFits, Some(Verdict::NeverFits));
             } else {
-                self.end(id, End::Evicted);
+                self.end(id, Ended::Evicted);
                 self.gone.push((id, Fate::NeverFits { needed_bytes, admissible_bytes }));
             }
         }

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::model::{At, Doing, End, Id, Model, ModelPermit, Who};
+use super::model::{At, Doing, Id, Model, ModelPermit, Name, Who};
 use super::op::Op;
 use crate::admission::Admission;
 use crate::answer::{Growth, LaneId, Slot, Ticket};
 use crate::bench::Grant;
 use crate::cost::Cost;
+use crate::counts::Ended;
 use crate::effects::{Fate, Place, Verdict};
 use crate::sys::clock::Moment;
 
@@ -20,8 +21,14 @@ fn pick<T: Clone>(from: &[T], number: u8) -> Option<T> {
     pick_at(from, number).map(|at| from[at].clone())
 }
 
-fn at((crew, lane): (usize, usize)) -> LaneId {
-    LaneId { crew, lane }
+fn number_of(permit: &ModelPermit, requests: &[(Id, u64)]) -> u64 {
+    match permit.name {
+        Name::Number(number) => number,
+        Name::Request(id) => {
+            let request = requests.iter().find(|(other, _)| *other == id);
+            request.expect("it was granted").1
+        }
+    }
 }
 
 pub(super) fn slot_of(crew: usize, grant: &Grant<Id>) -> Slot {
@@ -199,7 +206,7 @@ impl Pair {
                 real.close(crew);
                 model.crew_mut(crew).closed = true;
                 for id in model.jobs_at(|job| job.crew == crew && job.at == At::Outside) {
-                    model.refuse(id, End::Closed, Some(Verdict::Closed));
+                    model.refuse(id, Ended::RefusedClosed, Some(Verdict::Closed));
                 }
                 model.settle();
             }
@@ -208,7 +215,7 @@ impl Pair {
                 let inside = model.jobs_at(|job| job.crew == crew && job.at == At::Inside);
                 assert_eq!(real.abort_waiting(crew), inside.len());
                 for id in inside {
-                    model.end(id, End::Aborted);
+                    model.end(id, Ended::Aborted);
                     model.gone.push((id, Fate::Aborted));
                 }
                 model.settle();
@@ -238,26 +245,26 @@ impl Pair {
             }
             Op::Release(permit) => {
                 let permit = pick_at(&model.permits, permit)?;
-                let ModelPermit { of, bytes } = model.permits.remove(permit);
-                real.release(of.map(at), bytes, true);
+                let number = number_of(&model.permits.remove(permit), &self.requests);
+                real.end_permit(number);
                 model.moved = model.now;
                 model.settle();
             }
             Op::Shrink(permit, bytes) => {
                 let permit = pick_at(&model.permits, permit)?;
                 let bytes = bytes.min(model.permits[permit].bytes);
-                real.release(model.permits[permit].of.map(at), bytes, false);
+                real.shrink_permit(number_of(&model.permits[permit], &self.requests), bytes);
                 model.permits[permit].bytes -= bytes;
                 model.moved = model.now;
                 model.settle();
             }
             Op::Split(permit, bytes) => {
                 let permit = pick_at(&model.permits, permit)?;
-                let ModelPermit { of, bytes: all } = model.permits[permit];
-                let bytes = bytes.min(all);
-                real.divide_permit(of.map(at));
+                let whole = model.permits[permit];
+                let bytes = bytes.min(whole.bytes);
+                let number = real.split_permit(number_of(&whole, &self.requests), bytes);
                 model.permits[permit].bytes -= bytes;
-                model.permits.push(ModelPermit { of, bytes });
+                model.permits.push(ModelPermit { name: Name::Number(number), bytes, ..whole });
                 model.moved = model.now;
             }
             Op::Keep(job, bytes) => {
@@ -272,9 +279,10 @@ impl Pair {
                 } else if bytes > job.held {
                     assert_eq!(kept, Some(Err(job.held)));
                 } else {
-                    assert_eq!(kept, Some(Ok(at(of))));
+                    let Some(Ok(number)) = kept else { panic!("{kept:?}") };
                     job.held -= bytes;
-                    model.permits.push(ModelPermit { of: Some(of), bytes });
+                    let (name, of) = (Name::Number(number), Some(of));
+                    model.permits.push(ModelPermit { name, of, bytes, since: now });
                     model.moved = now;
                 }
             }
@@ -310,10 +318,10 @@ impl Pair {
                         model.requests.retain(|(other, _)| *other != id);
                         model.told.push((Who::Acquirer(id), Verdict::Stalled));
                     } else if model.job_mut(id).at == At::Outside {
-                        model.refuse(id, End::Stalled, Some(Verdict::Stalled));
+                        model.refuse(id, Ended::Stalled, Some(Verdict::Stalled));
                     } else {
                         let needed_bytes = model.job_mut(id).need;
-                        model.end(id, End::Stalled);
+                        model.end(id, Ended::Stalled);
                         model
                             .gone
                             .push((id, Fate::Stalled { needed_bytes, ledger: model.ledger() }));

@@ -107,6 +107,12 @@ impl Machine {
     }
 
     fn check_shares(&self, from: &[u128], lanes: std::ops::Range<usize>) {
+        for lane in 0..self.loads.len() {
+            let account = self.state.crew(0).lane(lane).account;
+            let (used, received) =
+                (self.used[lane] as f64, self.state.accounts().received(account));
+            assert!((received - used).abs() <= used * 1e-6, "lane {lane}: {received} of {used}");
+        }
         let used: Vec<f64> =
             lanes.clone().map(|lane| (self.used[lane] - from[lane]) as f64).collect();
         let all: f64 = used.iter().sum();

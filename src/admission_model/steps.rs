@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::model::{At, Doing, End, Id, ModelCrew, ModelJob, ModelLine, Who, rank};
+use super::model::{At, Doing, Id, ModelCrew, ModelJob, ModelLine, Who, rank};
 use super::op::Patience;
 use super::pair::{Pair, slot_of};
 use crate::accounts::Terms;
@@ -147,25 +147,25 @@ impl Pair {
             held: 0,
             since,
             expires,
-            ran_within: false,
+            was_admitted: false,
             at: At::Over,
             end: None,
             passed: Passed::default(),
         });
         if model.crew(crew).closed {
             assert!(matches!(offer, Offer::Refused(Refusal::Closed)));
-            model.refuse(id, End::Closed, None);
+            model.refuse(id, Ended::RefusedClosed, None);
             return;
         }
         if !fits {
             let refusal = Refusal::NeverFits { admissible_bytes };
             assert!(matches!(offer, Offer::Refused(why) if why == refusal), "{offer:?}");
-            model.refuse(id, End::NeverFits, None);
+            model.refuse(id, Ended::RefusedNeverFits, None);
             return;
         }
         if expires <= since {
             assert!(matches!(offer, Offer::Refused(Refusal::Expired)), "{offer:?}");
-            model.refuse(id, End::Expired, None);
+            model.refuse(id, Ended::Expired, None);
             return;
         }
         model.job_mut(id).at = At::Outside;
@@ -185,12 +185,12 @@ impl Pair {
             Patience::Try => {
                 let refusal = Refusal::Full(model.limit_met(crew, lane));
                 assert_eq!(real.withdraw(ticket), Some(refusal));
-                model.refuse(id, End::Full, None);
+                model.refuse(id, Ended::RefusedFull, None);
             }
             Patience::OwnWorker => {
                 let refusal = real.withdraw_from_own_worker(ticket);
                 assert_eq!(refusal, Some(Refusal::OwnWorker));
-                model.refuse(id, End::OwnWorker, None);
+                model.refuse(id, Ended::RefusedOwnWorker, None);
             }
         }
         model.settle();
@@ -205,7 +205,7 @@ impl Pair {
         }
         let limit = model.limit_met(ticket.at.crew, ticket.at.lane);
         assert_eq!(refusal, Some(Refusal::Full(limit)));
-        model.refuse(id, End::Full, None);
+        model.refuse(id, Ended::RefusedFull, None);
         model.settle();
     }
 
@@ -214,7 +214,7 @@ impl Pair {
         let is_unstarted = matches!(model.job_mut(id).at, At::Inside | At::Ready(_));
         assert_eq!(real.cancel(ticket), is_unstarted);
         if is_unstarted {
-            model.end(id, End::Cancelled);
+            model.end(id, Ended::Cancelled);
             model.gone.push((id, Fate::Cancelled));
             model.settle();
         }
@@ -242,8 +242,7 @@ impl Pair {
         let (real, model) = (&mut self.real, &mut self.model);
         real.end_within(ticket.at, input, Ended::Completed, Duration::from_nanos(id));
         let job = model.job_mut(id);
-        job.ran_within = true;
-        (job.at, job.end) = (At::Over, Some(End::Ran(Ended::Completed)));
+        (job.at, job.end) = (At::Over, Some(Ended::Completed));
         model.settle();
     }
 
@@ -260,7 +259,8 @@ impl Pair {
         model.settle();
         model.told.retain(|(who, _)| *who != Who::Acquirer(id));
         if model.requests.iter().all(|(other, _)| *other != id) {
-            assert_eq!(request, Request::Granted);
+            let Request::Granted { seq } = request else { panic!("{request:?}") };
+            self.requests.push((id, seq));
             return;
         }
         let Request::Waiting { seq } = request else { panic!("{request:?}") };
@@ -295,14 +295,12 @@ impl Pair {
     ) {
         let (real, model) = (&mut self.real, &mut self.model);
         if let Doing::Running(id) = doing {
-            let job = model.job_mut(id);
             let waited = Duration::from_nanos(id);
             let slot = self.slots[&id].slot;
             let grant = real.finish(crew, Done { slot, ended, waited });
             self.slots.extend(grant.iter().map(|grant| (grant.job, slot_of(crew, grant))));
             let grant = grant.map(|grant| (grant.job, grant.lane, grant.bytes));
-            let _ = job;
-            model.end(id, End::Ran(ended));
+            model.end(id, ended);
             model.moved = model.now;
             assert_eq!(grant, model.finish(crew, worker), "who is handed out next");
             return;

@@ -3,16 +3,18 @@
 use super::Crew;
 use crate::accounts::{Accounts, Terms};
 use crate::answer::LaneId;
+use crate::counts::Ended;
 use crate::effects::{Effects, Fate, Gone, Place, Verdict};
 
 impl<J, W> Crew<J, W> {
     pub(crate) fn close(&mut self, accounts: &mut Accounts, mut refuse: impl FnMut(J, Option<W>)) {
         self.closed = true;
+        let now = accounts.now();
         self.crowded.clear();
         self.outside_jobs = 0;
         for (_, queue) in &mut self.lanes {
             while let Some((_, entry)) = queue.outside.pop() {
-                queue.counts.refused_closed += 1;
+                queue.count(Ended::RefusedClosed, now.since(entry.since));
                 refuse(entry.job, entry.submitter);
             }
         }
@@ -21,10 +23,11 @@ impl<J, W> Crew<J, W> {
 
     /// Takes every job out of the queues, as [`leave_queue`](Crew::leave_queue) does.
     pub(crate) fn abort_waiting(&mut self, accounts: &mut Accounts) -> Vec<(usize, J, u64)> {
+        let now = accounts.now();
         let mut jobs = Vec::with_capacity(self.waiting_jobs);
         for (lane, queue) in &mut self.lanes {
             while let Some((_, entry)) = queue.inside.pop() {
-                queue.counts.aborted += 1;
+                queue.count(Ended::Aborted, now.since(entry.since));
                 queue.leaving += 1;
                 jobs.push((lane, entry.job, entry.input_bytes));
             }
@@ -42,10 +45,11 @@ impl<J, W> Crew<J, W> {
         effects: &mut Effects<J, W>,
         accounts: &mut Accounts,
     ) {
+        let now = accounts.now();
         for (lane, queue) in &mut self.lanes {
             let admissible_bytes = largest_bytes(&accounts.get(queue.account).terms);
             for entry in queue.inside.remove_where(|entry| entry.bytes > admissible_bytes) {
-                queue.counts.evicted += 1;
+                queue.count(Ended::Evicted, now.since(entry.since));
                 queue.leaving += 1;
                 let fate = Fate::NeverFits { needed_bytes: entry.bytes, admissible_bytes };
                 let at = LaneId { crew: id, lane };
@@ -53,7 +57,7 @@ impl<J, W> Crew<J, W> {
                 effects.gone.push(Gone { job: entry.job, fate, place });
             }
             for entry in queue.outside.remove_where(|entry| entry.bytes > admissible_bytes) {
-                queue.counts.refused_never_fits += 1;
+                queue.count(Ended::RefusedNeverFits, now.since(entry.since));
                 self.outside_jobs -= 1;
                 effects.returned.push(entry.job);
                 let told = entry.submitter.map(|waiter| (waiter, Verdict::NeverFits));

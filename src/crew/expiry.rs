@@ -3,6 +3,7 @@
 use super::Crew;
 use crate::accounts::Accounts;
 use crate::answer::LaneId;
+use crate::counts::Ended;
 use crate::effects::{Effects, Fate, Gone, Place, Verdict};
 
 impl<J, W> Crew<J, W> {
@@ -22,15 +23,18 @@ impl<J, W> Crew<J, W> {
         accounts: &mut Accounts,
     ) -> Option<usize> {
         let (_, lane, seq) = self.expiring.pop_first()?;
-        if let Some((job, input_bytes)) = self.leave_queue(lane, seq, accounts) {
-            let place = Place::Waiting { at: LaneId { crew: id, lane }, input_bytes };
-            effects.gone.push(Gone { job, fate: Fate::Expired, place });
+        let since = if let Some(entry) = self.leave_queue(lane, seq, accounts) {
+            let at = LaneId { crew: id, lane };
+            let place = Place::Waiting { at, input_bytes: entry.input_bytes };
+            effects.gone.push(Gone { job: entry.job, fate: Fate::Expired, place });
+            entry.since
         } else {
-            let (job, submitter) = self.leave_outside(lane, seq, accounts)?;
-            effects.returned.push(job);
-            effects.told.extend(submitter.map(|waiter| (waiter, Verdict::Expired)));
-        }
-        self.lanes[lane].counts.expired += 1;
+            let entry = self.leave_outside(lane, seq, accounts)?;
+            effects.returned.push(entry.job);
+            effects.told.extend(entry.submitter.map(|waiter| (waiter, Verdict::Expired)));
+            entry.since
+        };
+        self.lanes[lane].count(Ended::Expired, accounts.now().since(since));
         Some(lane)
     }
 }

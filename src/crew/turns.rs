@@ -77,11 +77,9 @@ impl<J, W> Crew<J, W> {
         accounts: &Accounts,
         ledger: &Ledger,
     ) -> Option<(Turn, usize)> {
-        let free = self.bench.free();
         self.first_guaranteed(accounts, |account, bytes| {
-            let has_worker = free > self.promised_workers || account.promised_workers() > 0;
             let has_bytes = bytes <= account.promised_bytes() && ledger.fits(bytes);
-            free > 0 && has_worker && has_bytes
+            self.has_free_worker_for(account) && has_bytes
         })
     }
 

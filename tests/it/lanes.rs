@@ -33,6 +33,24 @@ impl Load {
 }
 
 #[test]
+fn stats_say_what_each_lane_may_and_did_receive() {
+    let _watch = watch!();
+    let budget = budget(100);
+    let executor = builder(2, &budget).lane(LaneOptions::new("lane").share(3)).build().unwrap();
+    let blocker = Blocker::on(&executor.lane("lane").unwrap(), 50);
+    let received =
+        || executor.stats().lanes.iter().map(|lane| lane.received_byte_seconds).collect();
+    until(|| {
+        let received: Vec<f64> = received();
+        received[1] >= 1.0
+    });
+    blocker.release();
+    let stats = executor.stats();
+    assert_eq!(stats.lanes.iter().map(|lane| lane.share).collect::<Vec<_>>(), [1, 3]);
+    assert_eq!(stats.lanes[0].received_byte_seconds, 0.0);
+}
+
+#[test]
 fn bytes_that_are_guaranteed_to_a_lane_are_there_for_it_and_for_nobody_else() {
     let _watch = watch!();
     let budget = budget(10);

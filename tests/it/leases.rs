@@ -32,12 +32,13 @@ fn results_that_nobody_reads_are_counted_and_stop_new_admissions() {
     assert_eq!((stats.ledger.held_bytes, stats.running_bytes), (1000, 0));
     assert_eq!((stats.kept_permits, stats.kept_bytes), (100, 1000));
     let next = executor.submit(Cost::new(10), || ()).unwrap();
-    let why = executor.stats().lanes[0].why.unwrap().to_string();
+    let why = executor.stats().lanes[0].why.as_ref().unwrap().to_string();
     assert_eq!(
         why,
         "the job at the head needs 10 bytes; 0 bytes of 1000 bytes admissible are free; \
          0 running jobs hold 0 bytes and 0 permits hold 0 bytes, \
-         and 100 results that are kept 1000 bytes",
+         and 100 results that are kept 1000 bytes; most is held by a result of default with \
+         10 bytes, a result of default with 10 bytes, a result of default with 10 bytes",
     );
     // Read, it counts as well.
     let read: Lease<i32> = unread.pop().unwrap().join().unwrap();

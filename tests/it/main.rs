@@ -26,4 +26,7 @@ mod reentry;
 mod refusal;
 mod regressions;
 mod scope;
+#[cfg(feature = "hdrhistogram")]
+mod wait_times;
+mod why;
 mod withdrawal;

@@ -32,7 +32,7 @@ fn alone_is_by_who_is_in_flight_and_not_by_what_is_free() {
     assert_eq!(budget.ledger().free_bytes(), 100);
     let large = executor.submit(Cost::new(150), || ()).unwrap();
     assert_eq!(executor.stats().waiting_jobs, 1);
-    let why = executor.stats().lanes[0].why.unwrap().to_string();
+    let why = executor.stats().lanes[0].why.as_ref().unwrap().to_string();
     assert_eq!(
         why,
         "the job at the head needs 150 bytes, more than the 100 bytes admissible, and runs when \
