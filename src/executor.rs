@@ -270,8 +270,8 @@ impl Executor {
 
     /// A consistent picture of the executor and its budget, as of one instant.
     ///
-    /// Costs one short lock and time in proportion to the number of lanes; no job waits for
-    /// it longer than for a submission. What is resident is asked of the system, just after and
+    /// Costs one short lock, and time in proportion to the number of lanes and, while a job waits, of
+    /// jobs and permits in flight. What is resident is asked of the system, just after and
     /// without a lock: on Linux that is the reading of one small file.
     pub fn stats(&self) -> Stats {
         let crew = self.shared().crew;

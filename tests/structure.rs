@@ -141,7 +141,7 @@ fn readme_begins_with_the_quickstart_and_the_two_commands_ci_runs() {
     assert_eq!(program, Some(include_str!("../examples/quickstart.rs")));
 
     let ci = include_str!("../.ci/run");
-    for command in ["cargo run --release --example batch", "cargo test"] {
+    for command in ["cargo run --release --example batch", "cargo test --all-features"] {
         let first_screen: Vec<&str> = readme.lines().take(24).collect();
         assert!(first_screen.iter().any(|line| line.trim_start().starts_with(command)));
         let in_ci = command.replacen("cargo run", "cargo run --locked", 1);
