@@ -67,3 +67,30 @@ fn the_wait_of_a_job_that_waited_is_recorded_in_microseconds() {
     let near = sum.as_micros() as f64;
     assert!((recorded - near).abs() <= near * 0.02 + 10.0, "{recorded} of {near}");
 }
+
+#[test]
+fn the_wait_of_a_job_that_never_ran_is_that_to_its_end() {
+    let _watch = watch!();
+    let budget = budget(100);
+    let executor = builder(1, &budget).capacity(4).build().unwrap();
+    let lane = executor.default_lane().clone();
+    let blocker = Blocker::on(&lane, 100);
+    let long = Duration::from_millis(50);
+    let expires = lane.start_within(long).submit(Cost::new(1), || ()).unwrap();
+    let waiting = [1, 1, 90].map(|bytes| lane.submit(Cost::new(bytes), || ()).unwrap());
+    let full = lane.submit_timeout(Cost::new(1), 2 * long, || ());
+    assert!(expires.join().is_err());
+    until(|| executor.stats().oldest_wait.is_some_and(|wait| wait >= long));
+    waiting[0].cancel();
+    budget.resize(80, 0);
+    executor.abort_waiting();
+    blocker.release();
+    let wait_times = lane.wait_times();
+    let mut ends = vec![Ended::Expired, Ended::Cancelled, Ended::Evicted, Ended::Aborted];
+    // It got the place of the one that expired, or was refused just before.
+    ends.extend(full.is_err().then_some(Ended::RefusedFull));
+    for ended in ends {
+        let longest = wait_times.of(ended).unwrap().max();
+        assert!(longest >= 49_500, "{ended:?} after {longest} us");
+    }
+}
