@@ -166,3 +166,46 @@ proptest! {
         machine.check_shares(&before, 0..3);
     }
 }
+
+/// The lane has had all there was, and holds half of it, so that each new lane comes first at first.
+#[test]
+fn a_head_gets_its_turn_however_many_lanes_come_after_it() {
+    let plan = |name: String| LanePlan {
+        name: name.into(),
+        limit_jobs: 100,
+        limit_input_bytes: 0,
+        terms: Terms::PLAIN,
+        newest_first_after: None,
+    };
+    let mut state: Admission<u64, ()> = Admission::new(CAPACITY, 0);
+    state.attach(Crew::new(0), vec![plan("old".into())]).expect("fits");
+    (0..2).for_each(|_| state.start_worker(0));
+    let half = Cost::new(CAPACITY / 2);
+    let offer = |state: &mut Admission<u64, ()>, lane, job| {
+        state.offer(LaneId { crew: 0, lane }, half, Moment::at(0), Moment::NEVER, job)
+    };
+    let (old, new) = (1, 0);
+    let add = |state: &mut Admission<u64, ()>, number: u64| {
+        let lane = state.add_lane(0, plan(number.to_string())).expect("fits");
+        offer(state, lane, new);
+        state.let_lane_go(LaneId { crew: 0, lane });
+    };
+    // One worker never ends.
+    offer(&mut state, 0, old);
+    state.take(0).expect("a worker is free");
+    state.set_time(Moment::at(10_000 * MILLISECOND));
+    add(&mut state, 0);
+    let mut grant = state.take(0).expect("the other worker is free");
+    offer(&mut state, 0, old);
+    let mut ended: u64 = 0;
+    while grant.job == new {
+        ended += 1;
+        (2 * ended..2 * ended + 2).for_each(|number| add(&mut state, number));
+        state.set_time(Moment::at((10_000 + ended) * MILLISECOND));
+        let (slot, waited) = (grant.slot, std::time::Duration::ZERO);
+        let done = Done { slot, ended: Ended::Completed, waited };
+        grant = state.finish(0, done).expect("jobs of new lanes wait");
+        assert!(ended < 1000, "the old lane's job never has its turn");
+    }
+    assert!(ended > 1, "no new lane came before it");
+}
