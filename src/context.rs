@@ -1,11 +1,13 @@
 //! What a running job may ask about itself, and what it may do with its bytes.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::answer::Growth;
 use crate::error::AcquireError;
 use crate::permit::{Permit, Place};
 use crate::running::{self, Running};
+use crate::shared::Shared;
 
 /// The job that runs on the current thread, as it sees itself.
 ///
@@ -56,8 +58,15 @@ impl Context {
     /// [grown](Context::grow) by, less those it has [kept](Context::keep). 0 when it has ended.
     pub fn held_bytes(&self) -> u64 {
         let slot = self.running.slot;
-        let shared = self.running.executor.find();
-        shared.and_then(|shared| shared.gate.change(|state| state.held_by(slot))).unwrap_or(0)
+        self.shared()
+            .and_then(|shared| shared.gate.change(|state| state.held_by(slot)))
+            .unwrap_or(0)
+    }
+
+    /// The executor whose bytes the job holds, unless it has ended. One that ran within another job
+    /// holds nothing from then on, though the other may still run.
+    fn shared(&self) -> Option<Arc<Shared>> {
+        if self.running.job.is_finished() { None } else { self.running.executor.find() }
     }
 
     /// Takes `bytes` of what the job holds into a permit, which holds them after the job has ended:
@@ -94,7 +103,7 @@ impl Context {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn keep(&self, bytes: u64) -> Result<Permit, AcquireError> {
-        let Some(shared) = self.running.executor.find() else { return Err(AcquireError::Ended) };
+        let Some(shared) = self.shared() else { return Err(AcquireError::Ended) };
         let kept = shared.gate.change(|state| state.keep(self.running.slot, bytes));
         match kept {
             Some(Ok(number)) => Ok(Permit::new(Place::Executor(shared), number, bytes)),
@@ -135,7 +144,7 @@ impl Context {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn grow(&self, bytes: u64) -> Result<(), AcquireError> {
-        let Some(shared) = self.running.executor.find() else { return Err(AcquireError::Ended) };
+        let Some(shared) = self.shared() else { return Err(AcquireError::Ended) };
         let slot = self.running.slot;
         let (growth, ledger) =
             shared.gate.change(|state| (state.grow(slot, bytes), *state.ledger()));

@@ -23,11 +23,12 @@ pub(crate) trait Job: Send + Sync {
     fn end(&self, fate: Fate);
     fn ask_to_cancel(&self);
     fn is_asked_to_cancel(&self) -> bool;
+    /// Whether it has ended, as its handle would say.
+    fn is_finished(&self) -> bool;
 }
 
 /// A job as its handle knows it.
 pub(crate) trait Outcome<T>: Job {
-    fn is_finished(&self) -> bool;
     fn take(&self) -> Option<Result<T, JoinError>>;
     /// `false`: it has finished, and nobody will tell the waiter.
     fn tell_when_finished(&self, waiter: Arc<Waiter>) -> bool;
@@ -208,6 +209,10 @@ where
     fn is_asked_to_cancel(&self) -> bool {
         self.cancel.load(Ordering::Acquire)
     }
+
+    fn is_finished(&self) -> bool {
+        self.state.load(Ordering::Acquire) == FINISHED
+    }
 }
 
 impl<F, T> Outcome<T> for Cell<F, T>
@@ -215,10 +220,6 @@ where
     F: FnOnce() -> T + Send,
     T: Send,
 {
-    fn is_finished(&self) -> bool {
-        self.state.load(Ordering::Acquire) == FINISHED
-    }
-
     fn take(&self) -> Option<Result<T, JoinError>> {
         if self.is_finished() { self.parts.lock().stage.take_outcome() } else { None }
     }

@@ -117,6 +117,10 @@ where
     fn is_asked_to_cancel(&self) -> bool {
         self.cell.is_asked_to_cancel()
     }
+
+    fn is_finished(&self) -> bool {
+        self.cell.is_finished()
+    }
 }
 
 pub(crate) fn enter<'env, F, R>(lane: &'env Lane, body: F) -> R

@@ -9,7 +9,7 @@ use admit::{
 };
 use crossbeam_channel::bounded;
 
-use crate::kit::{Blocker, OnDrop, budget, builder, until};
+use crate::kit::{Blocker, OnDrop, budget, builder, executor, until};
 use crate::watchdog::watch;
 
 fn shared(workers: usize, bytes: u64, capacity: usize) -> (Arc<Executor>, Budget) {
@@ -302,4 +302,21 @@ fn i9_an_executor_dropped_by_a_job_that_its_jobs_wait_for_does_not_wait_for_them
     to_a.send(b).unwrap();
     let end = told.recv().unwrap();
     assert!(matches!(end, Ok(()) | Err(JoinError::Circle)), "{end:?}");
+}
+
+#[test]
+fn the_context_of_a_job_that_was_run_within_another_is_over_with_it() {
+    let _watch = watch!();
+    let (executor, budget) = executor(1, 100);
+    let lane = executor.default_lane().clone();
+    let parent = move || {
+        let own = || Context::current().expect("this is a job");
+        let child = lane.submit(Cost::new(10), own).unwrap().join().unwrap();
+        assert_eq!(child.held_bytes(), 0);
+        assert!(matches!(child.keep(1), Err(AcquireError::Ended)));
+        assert!(matches!(child.grow(1), Err(AcquireError::Ended)));
+        own().held_bytes()
+    };
+    assert_eq!(executor.submit(Cost::new(50), parent).unwrap().join().unwrap(), 50);
+    assert_eq!(budget.ledger().held_bytes, 0);
 }
