@@ -161,3 +161,8 @@ pub use stats::{LaneStats, Stats};
 #[cfg(feature = "hdrhistogram")]
 pub use wait_times::WaitTimes;
 pub use why::{Holder, HolderKind, Resource, Why};
+
+/// What README shows is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -19,7 +19,7 @@ const DEFAULT_CAPACITY: usize = 1024;
 /// ```
 /// use admit::{Budget, Cost, Executor, LaneOptions, MIB};
 ///
-/// let logins = LaneOptions::new("logins").guaranteed_bytes(64 * MIB).guaranteed_workers(1);
+/// let logins = LaneOptions::new("logins").guaranteed_bytes(65 * MIB).guaranteed_workers(1);
 /// let thumbnails = LaneOptions::new("thumbnails").capacity(100).most_bytes(128 * MIB);
 /// assert_eq!(logins.name(), "logins");
 ///
@@ -27,7 +27,8 @@ const DEFAULT_CAPACITY: usize = 1024;
 /// let builder = Executor::builder().workers(4).budget(budget).lane(logins).lane(thumbnails);
 /// let executor = builder.build()?;
 /// let login = executor.lane("logins").expect("it was built");
-/// assert_eq!(login.submit(Cost::new(64 * MIB), || 7)?.join()?, 7);
+/// // A hash takes 64 MiB and a little.
+/// assert_eq!(login.submit(Cost::new(64 * MIB + 2048), || 7)?.join()?, 7);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
