@@ -411,3 +411,38 @@ fn bytes_that_jobs_keep_and_grow_by_return_to_those_who_wait() {
         assert_all_returned(&budget);
     });
 }
+
+/// Times to start so short that in some orders all jobs are in time, and in others none is.
+#[test]
+fn jobs_start_in_time_or_expire_and_strand_nobody() {
+    check(|| {
+        let budget = Budget::new(10, 0).expect("no reserve");
+        let executor = Arc::new(executor(1, 1, &budget));
+        let producers: Vec<_> = [4, 12]
+            .map(|nanos| {
+                let lane = executor.default_lane().start_within(Duration::from_nanos(nanos));
+                thread::spawn(move || {
+                    let mut ended = 0;
+                    for job in 0..2 {
+                        match lane.submit(Cost::new(7), move || job).map(|handle| handle.join()) {
+                            Ok(Ok(number)) => assert_eq!(number, job),
+                            Ok(Err(JoinError::Expired)) => ended += 1,
+                            Err(refused) => {
+                                assert_eq!(refused.reason, Refused::Expired);
+                                ended += 1;
+                            }
+                            Ok(Err(other)) => panic!("{other}"),
+                        }
+                    }
+                    ended
+                })
+            })
+            .into_iter()
+            .collect();
+        let expired: u64 = producers.into_iter().map(|its| its.join().expect("no panic")).sum();
+        let counts = executor.stats().counts;
+        assert_eq!((counts.expired, counts.completed), (expired, 4 - expired));
+        drop(executor);
+        assert_all_returned(&budget);
+    });
+}
