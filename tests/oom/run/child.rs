@@ -54,14 +54,16 @@ fn die_with_parent() {
 }
 
 fn carry_out(child: &Child) -> Result<(), Failure> {
-    let jobs = || work::jobs(child.name, child.scale, child.seed);
+    let batch = |number: u64| work::jobs(child.name, child.scale, child.seed + 1000 * number);
+    let jobs = || (0..child.batches).flat_map(batch);
     // What the rest of a program takes. Without it, six jobs of 64 MiB exceed 384 MiB by very little,
     // and only while all six are full, which on a busy machine they never may be.
     let is_tight = child.name == Name::Scrypt64 || child.how == How::Plain6;
     let own_bytes = if is_tight { child.scale.bytes(32 * MIB) } else { 0 };
     let _own = black_box(vec![1_u8; usize::try_from(own_bytes)?]);
     let pause = if child.name == Name::Kept { PAUSE } else { Duration::ZERO };
-    let wanted = if child.how == How::Idle { 0 } else { jobs().size_hint().0 };
+    let batches = if child.how == How::Idle { 0 } else { usize::try_from(child.batches)? };
+    let wanted = batches * batch(0).size_hint().0;
     let done = match child.how {
         // The threads of an executor are part of what is there without jobs.
         How::Idle => submit(&Executor::builder().workers(WORKERS).build()?, std::iter::empty())?,

@@ -80,6 +80,9 @@ pub(crate) struct Child {
     pub(crate) scale: Scale,
     #[arg(long)]
     pub(crate) seed: u64,
+    /// How many times over the jobs are to be done.
+    #[arg(long)]
+    pub(crate) batches: u64,
     /// The process without which this one has nobody to report to.
     #[arg(long)]
     pub(crate) parent: u32,

@@ -16,6 +16,9 @@ use super::trial::{Case, Expected, How, Name};
 
 /// A trial that takes longer hangs. Emulation is slow.
 const PATIENCE: Duration = Duration::from_secs(240);
+/// How many times over a control that must be killed does its jobs. It takes several large ones at
+/// the same moment, which is likely at any time, and not certain in one batch on a busy machine.
+const BATCHES_TO_BE_KILLED: u64 = 10;
 /// Of threads, in the trial about them.
 const THREADS: u64 = 20;
 
@@ -136,6 +139,8 @@ fn baseline_bytes(hierarchy: &Hierarchy, scale: Scale) -> std::io::Result<u64> {
 fn spawn(case: &Case, scale: Scale, seed: u64, group: &Group) -> std::io::Result<Child> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("child").args(["--seed", &seed.to_string()]);
+    let batches = if case.expected == Expected::Killed { BATCHES_TO_BE_KILLED } else { 1 };
+    command.args(["--batches", &batches.to_string()]);
     command.args(["--parent", &std::process::id().to_string()]);
     for (option, value) in [
         ("--name", case.name.to_possible_value()),
