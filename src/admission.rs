@@ -243,6 +243,17 @@ impl<J, W> Admission<J, W> {
         Some(Refusal::OwnWorker)
     }
 
+    /// Gives up a submission, wherever it has got to. `false`: a worker has it, or it has ended.
+    pub(crate) fn abandon(&mut self, ticket: Ticket) -> bool {
+        match self.take_back(ticket) {
+            Some((_, waited)) => {
+                self.count(ticket.at, Ended::Cancelled, waited);
+                true
+            }
+            None => self.cancel(ticket),
+        }
+    }
+
     /// Counts a submission by a worker that was not even offered.
     pub(crate) fn refuse_own_worker(&mut self, at: LaneId) {
         self.count(at, Ended::RefusedOwnWorker, Duration::ZERO);

@@ -105,6 +105,11 @@ impl<J, W> Crew<J, W> {
         self.waiting_jobs
     }
 
+    /// Whether anybody waits, in a lane or for a place there.
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.waiting_jobs > 0 || self.outside_jobs > 0
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         self.closed
     }

@@ -17,6 +17,7 @@ use crate::plan::Plan;
 use crate::scope::{self, Scope};
 use crate::shared::Shared;
 use crate::stats::Stats;
+use crate::submitting::Submitting;
 use crate::sync::{AtomicBool, JoinHandle, Mutex, Ordering};
 use crate::sys::clock::Moment;
 use crate::waiter::Waiter;
@@ -233,6 +234,15 @@ impl Executor {
         T: Send + 'static,
     {
         self.default_lane.submit_timeout(cost, timeout, work)
+    }
+
+    /// Submits a job to the default lane, in a future: [`Lane::submit_async`].
+    pub fn submit_async<F, T>(&self, cost: Cost, work: F) -> Submitting<F, T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.default_lane.submit_async(cost, work)
     }
 
     /// Runs a function over an iterator on the default lane, results in order: [`Lane::map`].

@@ -19,6 +19,8 @@ use crate::waiter::Waiter;
 pub(crate) type State = Admission<Arc<dyn Job>, Arc<Waiter>>;
 /// How long somebody waits before looking whether a time is over that nobody else would notice.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
+/// About a tick of the clock that times are known to.
+const LEAST_BETWEEN_LOOKS: Duration = Duration::from_millis(4);
 
 type NewJobs = Intake<Arc<dyn Job>, Arc<Waiter>>;
 
@@ -34,6 +36,8 @@ pub(crate) struct Gate {
     intake: Apart<Mutex<NewJobs>>,
     /// There may be something to fetch: for workers that look without a lock.
     news: Apart<AtomicBool>,
+    /// Whether the [lookout](crate::lookout) looks here.
+    watched: AtomicBool,
 }
 
 #[repr(align(128))]
@@ -46,6 +50,7 @@ impl Gate {
             state: Apart(Mutex::new(Admission::new(capacity_bytes, reserve_bytes))),
             intake: Apart(Mutex::new(Intake::new())),
             news: Apart(AtomicBool::new(false)),
+            watched: AtomicBool::new(false),
         }
     }
 
@@ -145,6 +150,27 @@ impl Gate {
             }
             self.change(State::end_what_is_stalled);
         }
+    }
+
+    /// Ends whatever is overdue. Gives back when to look again, while anybody waits.
+    pub(crate) fn look_for_overdue(&self) -> Option<Duration> {
+        self.change(|state| {
+            state.end_what_is_stalled();
+            state.next_overdue().map(|time| time.clamp(LEAST_BETWEEN_LOOKS, BETWEEN_LOOKS))
+        })
+    }
+
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watched.load(Ordering::Acquire)
+    }
+
+    /// `false`: it is watched already.
+    pub(crate) fn begin_watch(&self) -> bool {
+        !self.watched.swap(true, Ordering::AcqRel)
+    }
+
+    pub(crate) fn end_watch(&self) {
+        self.watched.store(false, Ordering::Release);
     }
 
     /// Looks at the state, with all jobs that were taken in on credit.

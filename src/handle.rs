@@ -1,12 +1,15 @@
 //! What the submitter keeps of a job.
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{self, Poll};
 use std::time::{Duration, Instant};
 
 use crate::answer::{JobId, Ticket};
 use crate::error::JoinError;
 use crate::job::Outcome;
+use crate::lookout;
 use crate::running::{self, ExecutorId};
 use crate::sync::{self, SPIN_ROUNDS};
 use crate::waiter::Waiter;
@@ -19,6 +22,13 @@ use crate::within::{self, Joined};
 /// worker. The job's bytes do not depend on the handle: they are released when the job ends,
 /// before the handle learns of it, and not earlier. Its value counts
 /// only as far as the job [kept](crate::Context::keep) bytes for it.
+///
+/// # As a future
+///
+/// A handle is a future of the same outcome as [`join`](ScopedHandle::join), and needs no particular
+/// runtime. It is cancel-safe: dropped while it waits, it detaches the job, or
+/// [cancels](ScopedHandle::cancel_on_drop) it, as any handle does. While nobody polls it, it holds up
+/// nobody. In a job, polling it is joining it: it blocks.
 ///
 /// # Examples
 ///
@@ -45,6 +55,9 @@ pub struct ScopedHandle<'scope, T> {
     job: Option<Arc<dyn Outcome<T> + 'scope>>,
     executor: ExecutorId,
     ticket: Ticket,
+    cancels_on_drop: bool,
+    /// Whom the job tells, once this was polled.
+    task: Option<Arc<Waiter>>,
 }
 
 impl<'scope, T> ScopedHandle<'scope, T> {
@@ -53,7 +66,29 @@ impl<'scope, T> ScopedHandle<'scope, T> {
         executor: ExecutorId,
         ticket: Ticket,
     ) -> Self {
-        ScopedHandle { job: Some(job), executor, ticket }
+        ScopedHandle { job: Some(job), executor, ticket, cancels_on_drop: false, task: None }
+    }
+
+    /// The same handle, which [cancels](ScopedHandle::cancel) its job when it is dropped: for work that
+    /// is of no use once its caller has gone. A job that runs by then keeps its bytes to its end, and
+    /// sees in its [`Context`](crate::Context) that nobody wants its value any more.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use admit::{Budget, Cost, Executor, MIB};
+    ///
+    /// let budget = Budget::new(64 * MIB, 0)?;
+    /// let executor = Executor::builder().workers(1).budget(budget.clone()).build()?;
+    /// let permit = budget.acquire(64 * MIB)?; // so that nothing starts
+    /// drop(executor.submit(Cost::new(MIB), || unreachable!())?.cancel_on_drop());
+    /// assert_eq!(executor.stats().counts.cancelled, 1);
+    /// drop(permit);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn cancel_on_drop(mut self) -> Self {
+        self.cancels_on_drop = true;
+        self
     }
 
     /// Waits for the job to end.
@@ -76,11 +111,20 @@ impl<'scope, T> ScopedHandle<'scope, T> {
     /// jobs may submit to their own executor and wait, with any number of workers, if a job declares
     /// no less than the jobs it waits for. A worker never runs a job that it does not wait for.
     pub fn join(mut self) -> Result<T, JoinError> {
+        self.join_in_place()
+    }
+
+    fn join_in_place(&mut self) -> Result<T, JoinError> {
         if !self.is_finished() {
-            if self.executor.was_forked() {
-                return Err(JoinError::Forked);
+            let waited = match self.executor.was_forked() {
+                true => Err(JoinError::Forked),
+                false => self.wait_in_job(),
+            };
+            if let Err(error) = waited {
+                // It goes on, detached.
+                self.cancels_on_drop = false;
+                return Err(error);
             }
-            self.wait_in_job()?;
         }
         self.take().expect("it has finished")
     }
@@ -192,7 +236,7 @@ impl<'scope, T> ScopedHandle<'scope, T> {
     }
 
     /// Waits, or runs the job within the one that this thread runs.
-    fn wait_in_job(&self) -> Result<(), JoinError> {
+    fn wait_in_job(&mut self) -> Result<(), JoinError> {
         let Some(running) = running::current() else {
             if self.executor.is_on_callers_budget() {
                 return Err(JoinError::OwnWorker);
@@ -214,7 +258,10 @@ impl<'scope, T> ScopedHandle<'scope, T> {
         Ok(())
     }
 
-    fn wait(&self, deadline: Option<Instant>) {
+    fn wait(&mut self, deadline: Option<Instant>) {
+        if self.task.take().is_some() {
+            self.job().tell_nobody();
+        }
         let job = self.job();
         for round in 0..SPIN_ROUNDS {
             if job.is_finished() {
@@ -243,9 +290,46 @@ impl<'scope, T> ScopedHandle<'scope, T> {
     }
 }
 
+impl<T> Future for ScopedHandle<'_, T> {
+    type Output = Result<T, JoinError>;
+
+    /// # Panics
+    ///
+    /// After it has given its output.
+    fn poll(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
+        if let Some(outcome) = self.take() {
+            return Poll::Ready(outcome);
+        }
+        if self.executor.was_forked() || running::employer().is_some() {
+            return Poll::Ready(self.join_in_place());
+        }
+        let first = self.task.is_none();
+        let task = Arc::clone(self.task.get_or_insert_with(|| Arc::new(Waiter::of_task())));
+        // The waker before the job learns of it.
+        let is_told = task.poll(context).is_ready()
+            || first && !self.job().tell_when_finished(Arc::clone(&task));
+        if is_told {
+            return Poll::Ready(self.take().expect("it has finished"));
+        }
+        if first && let Some(shared) = self.executor.find() {
+            lookout::watch(&shared.gate);
+        }
+        Poll::Pending
+    }
+}
+
 impl<T> Drop for ScopedHandle<'_, T> {
     fn drop(&mut self) {
+        if self.job.is_none() {
+            return;
+        }
+        if self.cancels_on_drop {
+            self.cancel();
+        }
         if let Some(job) = self.job.take() {
+            if self.task.is_some() {
+                job.tell_nobody();
+            }
             job.abandon();
         }
     }

@@ -225,13 +225,17 @@ where
     }
 
     fn tell_when_finished(&self, waiter: Arc<Waiter>) -> bool {
-        self.parts.lock().joiner = Some(waiter);
+        let before = self.parts.lock().joiner.replace(waiter);
+        drop(before);
         self.state.compare_exchange(OPEN, AWAITED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     fn tell_nobody(&self) {
         // On failure the worker was faster; it takes the joiner out itself.
         let _ = self.state.compare_exchange(AWAITED, OPEN, Ordering::AcqRel, Ordering::Acquire);
+        // Not dropped under the lock: it may be the last to have a task's waker.
+        let joiner = self.parts.lock().joiner.take();
+        drop(joiner);
     }
 
     fn abandon(&self) {

@@ -12,9 +12,10 @@ use crate::job::{Cell, Job, Outcome};
 use crate::map::Map;
 use crate::scope::{self, Scope};
 use crate::shared::Shared;
+use crate::submitting::Submitting;
 
 mod enter;
-pub(crate) use enter::Patience;
+pub(crate) use enter::{Entered, Patience};
 
 /// One bounded submission queue of an executor.
 ///
@@ -279,6 +280,47 @@ impl Lane {
             None => Patience::Forever,
         };
         self.submit_with(patience, cost, work)
+    }
+
+    /// Submits a job, in a future that waits for a place while the lane is full.
+    ///
+    /// The job takes its place in line at the call, among those who block in
+    /// [`submit`](Lane::submit): who calls first goes first, however the future is polled. It needs
+    /// no particular runtime.
+    ///
+    /// # Errors
+    ///
+    /// As for [`submit`](Lane::submit): the future gives the closure back, with the reason.
+    ///
+    /// # Cancelling
+    ///
+    /// Dropping the future before it has given the handle cancels the job, see [`Submitting`]. From
+    /// then on the [`Handle`] says what becomes of the job when its caller goes.
+    ///
+    /// # Blocking
+    ///
+    /// Never, except in a job: on a worker it waits in the call, as `submit` does, with the same
+    /// errors.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use admit::{Budget, Cost, Executor, MIB};
+    ///
+    /// # pollster::block_on(async {
+    /// let executor = Executor::builder().workers(1).budget(Budget::new(64 * MIB, 0)?).build()?;
+    /// let lane = executor.default_lane();
+    /// let handle = lane.submit_async(Cost::new(64 * MIB), || 6 * 7).await?;
+    /// assert_eq!(handle.await?, 42);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn submit_async<F, T>(&self, cost: Cost, work: F) -> Submitting<F, T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        Submitting::new(self.clone(), cost, work)
     }
 
     /// Runs a function over an iterator and gives its results in the order of the items.

@@ -1,12 +1,14 @@
-//! One thread that waits to be told.
+//! One thread, or one task, that waits to be told.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::{self, Poll, Waker};
 use std::time::Instant;
 
 use crate::effects::Verdict;
-use crate::sync::{self, AtomicU8, Ordering, SPIN_ROUNDS, Thread};
+use crate::sync::{self, AtomicU8, Mutex, Ordering, SPIN_ROUNDS, Thread};
 
 const WAITING: u8 = 0;
-/// Waiting, and asleep: whoever tells must also wake.
+/// Waiting, and asleep, or a task that has left its waker: whoever tells must also wake.
 const PARKED: u8 = 1;
 const GO: u8 = 2;
 const CLOSED: u8 = 3;
@@ -19,13 +21,26 @@ const EXPIRED: u8 = 6;
 #[derive(Debug)]
 pub(crate) struct Waiter {
     state: AtomicU8,
-    thread: Thread,
+    sleeper: Sleeper,
+}
+
+#[derive(Debug)]
+enum Sleeper {
+    Thread(Thread),
+    /// Of a task, what it left when it was last polled. A waker is the user's: it is cloned, woken
+    /// and dropped with no lock held, this one included.
+    Task(Mutex<Option<Waker>>),
 }
 
 impl Waiter {
     /// For the calling thread, which alone may wait.
     pub(crate) fn new() -> Self {
-        Waiter { state: AtomicU8::new(WAITING), thread: sync::current() }
+        Waiter { state: AtomicU8::new(WAITING), sleeper: Sleeper::Thread(sync::current()) }
+    }
+
+    /// For whoever polls it.
+    pub(crate) fn of_task() -> Self {
+        Waiter { state: AtomicU8::new(WAITING), sleeper: Sleeper::Task(Mutex::new(None)) }
     }
 
     /// Makes ready for the next wait, after a verdict was received.
@@ -43,8 +58,32 @@ impl Waiter {
         };
         // Release: what the teller did before is seen by whoever learns of the verdict.
         if self.state.swap(told, Ordering::AcqRel) == PARKED {
-            self.thread.unpark();
+            match &self.sleeper {
+                Sleeper::Thread(thread) => thread.unpark(),
+                Sleeper::Task(waker) => {
+                    let waker = waker.lock().take();
+                    // Whoever tells may be a worker, and has to survive.
+                    let woken = catch_unwind(AssertUnwindSafe(|| waker.map(Waker::wake)));
+                    std::mem::forget(woken);
+                }
+            }
         }
+    }
+
+    /// Leaves the task's waker to be woken, unless the verdict has come.
+    pub(crate) fn poll(&self, context: &task::Context<'_>) -> Poll<Verdict> {
+        let Sleeper::Task(place) = &self.sleeper else { unreachable!("a thread does not poll") };
+        if let Some(verdict) = self.verdict() {
+            return Poll::Ready(verdict);
+        }
+        let waker = context.waker().clone();
+        let before = place.lock().replace(waker);
+        drop(before);
+        // The exchange fails if the waker is not the first, or the verdict has come. A verdict that
+        // comes later finds PARKED, and takes this waker, or came before this waker was put there and
+        // is seen now: in no order is it missed.
+        let _ = self.state.compare_exchange(WAITING, PARKED, Ordering::AcqRel, Ordering::Acquire);
+        self.verdict().map_or(Poll::Pending, Poll::Ready)
     }
 
     /// Waits to be told. `None` if that has not happened by the deadline.

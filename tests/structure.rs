@@ -10,7 +10,7 @@ const PLAIN: [&str; 8] =
 
 /// The mechanism, from the bottom up. A module uses those before it, and plain data, and nothing
 /// else: so edges point one way, and none to the surface.
-const MECHANISM: [&str; 21] = [
+const MECHANISM: [&str; 22] = [
     "sys",
     "sync",
     "line",
@@ -28,6 +28,7 @@ const MECHANISM: [&str; 21] = [
     "running",
     "waits",
     "gate",
+    "lookout",
     "retention",
     "shared",
     "within",

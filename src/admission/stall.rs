@@ -38,6 +38,16 @@ impl<J, W> Admission<J, W> {
         }
     }
 
+    /// In how long the first time is over that somebody may start within, or for ever. `None`: nobody
+    /// waits.
+    pub(crate) fn next_overdue(&self) -> Option<Duration> {
+        let now = self.accounts.now();
+        let anybody = self.permits.first_since().is_some()
+            || self.crews().any(|(_, crew)| crew.has_waiting());
+        let first = self.crews().filter_map(|(_, crew)| crew.first_expiry()).min();
+        anybody.then(|| first.map_or(Duration::MAX, |first| first.since(now)))
+    }
+
     /// The first of those who lack nothing but bytes; or, where there is none, one whose lane has no
     /// room because its own permits take it up. Since when it has waited.
     fn first_stalled(&self) -> Option<(Option<LaneId>, Moment)> {

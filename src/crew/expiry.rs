@@ -5,12 +5,17 @@ use crate::accounts::Accounts;
 use crate::answer::LaneId;
 use crate::counts::Ended;
 use crate::effects::{Effects, Fate, Gone, Place, Verdict};
+use crate::sys::clock::Moment;
 
 impl<J, W> Crew<J, W> {
     /// Whether the time of somebody who waits is over.
     #[inline]
     pub(crate) fn has_expired(&self, accounts: &Accounts) -> bool {
         self.expiring.first().is_some_and(|(expires, ..)| *expires <= accounts.now())
+    }
+
+    pub(crate) fn first_expiry(&self) -> Option<Moment> {
+        self.expiring.first().map(|(expires, ..)| *expires)
     }
 
     /// Ends the job whose time was over first: one in the queue as

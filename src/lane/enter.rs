@@ -21,6 +21,13 @@ pub(crate) enum Patience {
     Forever,
 }
 
+/// Where a submission stands.
+pub(crate) enum Entered {
+    Inside(Ticket),
+    /// It waits for a place, and the waiter is told.
+    Outside(Ticket, Arc<Waiter>),
+}
+
 impl Lane {
     /// Gets the job a place in the lane, or comes back with the reason why not.
     pub(crate) fn enter(
@@ -29,42 +36,53 @@ impl Lane {
         cost: Cost,
         job: Arc<dyn Job>,
     ) -> Result<Ticket, Refused> {
+        match self.begin_to_enter(patience, cost, job, Waiter::new)? {
+            Entered::Inside(ticket) => Ok(ticket),
+            Entered::Outside(ticket, waiter) => {
+                self.wait_for_place(patience, cost, ticket, &waiter)
+            }
+        }
+    }
+
+    /// Gets the job a place in the lane, or in the line of those that wait for one.
+    pub(crate) fn begin_to_enter(
+        &self,
+        patience: Patience,
+        cost: Cost,
+        job: Arc<dyn Job>,
+        new_waiter: impl FnOnce() -> Waiter,
+    ) -> Result<Entered, Refused> {
         if self.shared.was_forked() {
             return Err(Refused::Forked);
         }
         let since = Moment::now();
         let expires = self.start_within.map_or(Moment::NEVER, |time| since.after(time));
         let job = match self.shared.gate.accept(self.id(), cost, since, expires, job) {
-            Ok(ticket) => return Ok(ticket),
+            Ok(ticket) => return Ok(Entered::Inside(ticket)),
             Err(job) => job,
         };
-        let mut waiter = None;
-        let offer = self.shared.gate.change_lane(Some(self.id()), |state| {
-            let offer = state.offer(self.id(), cost, since, expires, job);
-            let Offer::Outside(ticket) = offer else { return Ok(offer) };
+        let entered = self.shared.gate.change_lane(Some(self.id()), |state| {
+            let ticket = match state.offer(self.id(), cost, since, expires, job) {
+                Offer::Accepted(ticket) => return Ok(Entered::Inside(ticket)),
+                Offer::Refused(refusal) => return Err(refusal),
+                Offer::Outside(ticket) => ticket,
+            };
             match patience {
                 Patience::None => Err(state.withdraw(ticket).expect("it stands outside")),
                 Patience::Forever if self.shared.id().is_on_callers_budget() => {
                     Err(state.withdraw_from_own_worker(ticket).expect("it stands outside"))
                 }
                 Patience::Forever | Patience::Until(_) => {
-                    let told = waiter.insert(Arc::new(Waiter::new()));
-                    state.wait(ticket, Arc::clone(told));
-                    Ok(offer)
+                    let waiter = Arc::new(new_waiter());
+                    state.wait(ticket, Arc::clone(&waiter));
+                    Ok(Entered::Outside(ticket, waiter))
                 }
             }
         });
-        match offer.map_err(|refusal| as_refused(refusal, cost))? {
-            Offer::Accepted(ticket) => Ok(ticket),
-            Offer::Refused(refusal) => Err(as_refused(refusal, cost)),
-            Offer::Outside(ticket) => {
-                let waiter = waiter.expect("it was made for this");
-                self.wait_for_place(patience, cost, ticket, &waiter)
-            }
-        }
+        entered.map_err(|refusal| as_refused(refusal, cost))
     }
 
-    fn wait_for_place(
+    pub(crate) fn wait_for_place(
         &self,
         patience: Patience,
         cost: Cost,
@@ -96,8 +114,13 @@ impl Lane {
                 verdict = waiter.wait(None);
             }
         }
-        match verdict.expect("waited for") {
-            Verdict::Go => Ok(ticket),
+        self.place_given(verdict.expect("waited for"), cost).map(|()| ticket)
+    }
+
+    /// What a submission that stood outside was told.
+    pub(crate) fn place_given(&self, verdict: Verdict, cost: Cost) -> Result<(), Refused> {
+        match verdict {
+            Verdict::Go => Ok(()),
             Verdict::Closed => Err(Refused::Closed),
             Verdict::Expired => Err(Refused::Expired),
             Verdict::Stalled => {

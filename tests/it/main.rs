@@ -11,6 +11,7 @@ mod build;
 mod bytes;
 mod cost;
 mod deadlines;
+mod futures;
 mod detect;
 mod ending;
 mod fork;
