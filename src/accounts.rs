@@ -107,6 +107,8 @@ pub(crate) struct Accounts {
     worker_bytes: Vec<u64>,
     /// The most that any line has had in proportion to its share.
     level: f64,
+    /// The last of all turns that were given, in the order of turns.
+    last_use_then: u64,
     /// What is guaranteed to lines, and what they do not hold of it.
     guaranteed_bytes: u64,
     promised_bytes: u64,
@@ -167,6 +169,7 @@ impl Accounts {
             holding: Vec::new(),
             worker_bytes: Vec::new(),
             level: 0.0,
+            last_use_then: 0,
             guaranteed_bytes: 0,
             promised_bytes: 0,
         }
@@ -324,7 +327,8 @@ impl Accounts {
     #[inline]
     pub(crate) fn turn(&mut self, id: AccountId, seq: u64, begins: bool) -> Turn {
         if !self.is_shared() {
-            return Turn { use_then: 0, seq };
+            // Behind those who have waited since there were lines that shared.
+            return Turn { use_then: self.last_use_then, seq };
         }
         if begins {
             self.charge_all();
@@ -334,7 +338,9 @@ impl Accounts {
         account.used = account.used.max(level);
         let account = &self.accounts[id.0];
         let ahead = account.use_in(OUTLOOK_NANOS, worker_bytes(&self.worker_bytes, account));
-        Turn { use_then: (account.used + ahead).to_bits(), seq }
+        let use_then = (account.used + ahead).to_bits();
+        self.last_use_then = self.last_use_then.max(use_then);
+        Turn { use_then, seq }
     }
 }
 

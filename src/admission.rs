@@ -157,6 +157,7 @@ impl<J, W> Admission<J, W> {
             let lane = &mut intake.crews[at.crew].lanes[at.lane];
             crew.receive(at.lane, lane, &mut self.accounts);
         }
+        self.expire();
         self.settle();
     }
 

@@ -40,8 +40,7 @@ pub(crate) struct Crew<J, W> {
     /// waiting bytes, by age: that limit too is given out in order. Entries of jobs that have
     /// left are dropped when they come to the front.
     crowded: BTreeSet<(u64, usize)>,
-    /// Jobs that wait and must not start after a time, the first of these first. Those that have
-    /// left without starting are dropped from here when their time comes.
+    /// Jobs that wait and must not start after a time, the first of these first.
     expiring: BTreeSet<(Moment, usize, u64)>,
     waiting_jobs: usize,
     waiting_bytes: u64,
@@ -128,6 +127,14 @@ impl<J, W> Crew<J, W> {
     pub(crate) fn has_free_worker_for(&self, account: &Account) -> bool {
         let free = self.bench.free();
         free > self.promised_workers || free > 0 && account.promised_workers() > 0
+    }
+
+    /// Whether there is still one for the other lane when this one has been given one.
+    fn has_free_worker_beside(&self, account: &Account, other: &Account) -> bool {
+        let free = self.bench.free() - 1;
+        let taken = usize::from(account.promised_workers() > 0);
+        let promised = self.promised_workers - taken;
+        free > promised || free > 0 && other.promised_workers() > 0
     }
 
     /// Closed, and nothing left to hand out. (Closing leaves nobody outside.)
@@ -242,9 +249,7 @@ impl<J, W> Crew<J, W> {
         };
         queue.forget_passes(seq);
         let Entry { job, bytes, since, expires, submitter, .. } = entry;
-        if expires < Moment::NEVER {
-            self.expiring.remove(&(expires, lane, seq));
-        }
+        self.forget_expiry(expires, lane, seq);
         let slot = self.bench.hold(Holding { lane, seq, bytes, since: accounts.now() });
         self.change_account(lane, accounts, |account| {
             account.running_jobs += 1;
@@ -286,6 +291,7 @@ impl<J, W> Crew<J, W> {
         let entry = queue.inside.remove(seq)?;
         queue.forget_passes(seq);
         queue.leaving += 1;
+        self.forget_expiry(entry.expires, lane, seq);
         self.note_head(lane, accounts);
         Some(entry)
     }
@@ -314,6 +320,7 @@ impl<J, W> Crew<J, W> {
     ) -> Option<Entry<J, W>> {
         let entry = self.lanes.get_mut(lane)?.outside.remove(seq)?;
         self.lanes[lane].forget_passes(seq);
+        self.forget_expiry(entry.expires, lane, seq);
         self.outside_jobs -= 1;
         self.note_head(lane, accounts);
         Some(entry)

@@ -89,6 +89,8 @@ impl Gate {
         lane: Option<LaneId>,
         change: impl FnOnce(&mut State) -> R,
     ) -> R {
+        // Better than to wait for a lock that a thread holds which does not exist here.
+        assert!(!self.was_forked(), "budget was made before this process was forked");
         // Not under the lock, which others wait for meanwhile.
         let now = Moment::now();
         let mut state = self.state.0.lock();

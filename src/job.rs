@@ -56,8 +56,12 @@ pub(crate) struct Cell<F, T> {
     /// second sees the other's announcement: an outcome is dropped by exactly one of them.
     state: AtomicU8,
     cancel: AtomicBool,
-    /// Whether there is an outcome in the parts. Relaxed: a note of the worker to itself.
+    /// Whether there is an outcome in the parts that has to be dropped.
     kept: AtomicBool,
+    /// The handle is gone, of a job whose values need no drop. Not in the state: most handles that are
+    /// dropped are such, and a store costs less than an exchange. It can be missed by a worker that
+    /// finishes at the same moment; then what a failed job left goes with the cell.
+    detached: AtomicBool,
     parts: Mutex<Parts<F, T>>,
 }
 
@@ -108,6 +112,7 @@ where
             state: AtomicU8::new(OPEN),
             cancel: AtomicBool::new(false),
             kept: AtomicBool::new(false),
+            detached: AtomicBool::new(false),
             parts: Mutex::new(Parts { stage: Stage::Work(work), joiner: None }),
         }
     }
@@ -117,12 +122,19 @@ where
         self.parts.lock().stage.take_work().expect("a refused job has not run")
     }
 
+    fn is_abandoned(&self) -> bool {
+        let is_state = self.state.load(Ordering::Acquire) == ABANDONED;
+        is_state || self.detached.load(Ordering::Acquire)
+    }
+
     /// Stores the outcome, or drops it if nobody will take it.
     fn keep(&self, outcome: Result<T, JoinError>) {
-        if self.state.load(Ordering::Acquire) == ABANDONED {
+        if self.is_abandoned() {
+            // While the job runs still: what the drop waits for sees it as the job's wait.
             drop_quietly(outcome);
         } else {
-            self.kept.store(true, Ordering::Relaxed);
+            let needs_drop = std::mem::needs_drop::<T>() || outcome.is_err();
+            self.kept.store(needs_drop, Ordering::Relaxed);
             self.parts.lock().stage = match outcome {
                 Ok(value) => Stage::Value(value),
                 Err(error) => Stage::Failed(Box::new(error)),
@@ -171,7 +183,10 @@ where
                 }
             }
             // The handle went between `keep` and here.
-            ABANDONED if self.kept.load(Ordering::Relaxed) => {
+            before
+                if self.kept.load(Ordering::Relaxed)
+                    && (before == ABANDONED || self.detached.load(Ordering::Acquire)) =>
+            {
                 let outcome = self.parts.lock().stage.take_outcome();
                 drop_quietly(outcome);
             }
@@ -239,9 +254,13 @@ where
     }
 
     fn abandon(&self) {
-        // A value without a destructor may as well lie in the cell: fire-and-forget jobs, which
-        // mostly return `()`, save an atomic operation.
         if !std::mem::needs_drop::<T>() {
+            self.detached.store(true, Ordering::Release);
+            if !self.is_finished() || !self.kept.load(Ordering::Relaxed) {
+                return;
+            }
+            let outcome = self.parts.lock().stage.take_outcome();
+            drop(outcome);
             return;
         }
         if self.state.swap(ABANDONED, Ordering::AcqRel) == FINISHED {

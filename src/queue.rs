@@ -76,6 +76,9 @@ pub(crate) struct Queue<J, W> {
     newest_first_after: Option<Duration>,
     /// The head's turn. `None` while nobody waits, or the lane has as much as it may have.
     pub(crate) turn: Option<Turn>,
+    /// Whether anybody waits. While they do, with a turn or without, the lane is not new among those
+    /// that want something.
+    pub(crate) wants: bool,
     pub(crate) account: AccountId,
     pub(crate) counts: Counts,
     #[cfg(feature = "hdrhistogram")]
@@ -100,6 +103,7 @@ impl<J, W> Queue<J, W> {
             passed: BTreeMap::new(),
             newest_first_after,
             turn: None,
+            wants: false,
             account,
             counts: Counts::default(),
             #[cfg(feature = "hdrhistogram")]

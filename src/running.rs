@@ -1,6 +1,6 @@
 //! Whom a thread works for, and what runs on it.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::answer::{JobId, Slot};
@@ -10,8 +10,9 @@ use crate::sync::thread_local;
 use crate::sys::fork::Generation;
 
 thread_local! {
-    /// Whom this thread works for, if it is a worker.
-    static WORKS_FOR: Cell<Option<Employer>> = const { Cell::new(None) };
+    /// Whom this thread works for: first the executor whose worker it is, if it is one, and then those
+    /// for which it does something as their workers would.
+    static WORKS_FOR: RefCell<Vec<Employer>> = const { RefCell::new(Vec::new()) };
     static RUNNING: RefCell<Option<Running>> = const { RefCell::new(None) };
     /// Jobs that the running one waits for and runs itself, the innermost last.
     static WITHIN: RefCell<Vec<Running>> = const { RefCell::new(Vec::new()) };
@@ -37,19 +38,31 @@ pub(crate) struct ExecutorId {
 /// Does something for an executor as one of its workers would: it must not wait for the
 /// executor either.
 pub(crate) fn as_worker_of(employer: Employer, act: impl FnOnce()) {
-    let before = WORKS_FOR.try_with(|works_for| works_for.replace(Some(employer)));
+    let is_noted = WORKS_FOR.try_with(|works_for| works_for.borrow_mut().push(employer)).is_ok();
     act();
-    if let Ok(before) = before {
-        WORKS_FOR.with(|works_for| works_for.set(before));
+    if is_noted {
+        WORKS_FOR.with(|works_for| works_for.borrow_mut().pop());
     }
 }
 
+/// Whose worker this thread is, or does the work of.
 pub(crate) fn employer() -> Option<Employer> {
-    WORKS_FOR.try_with(Cell::get).ok().flatten()
+    WORKS_FOR.try_with(|works_for| works_for.borrow().first().copied()).ok().flatten()
+}
+
+/// Whether this thread works for any of these.
+pub(crate) fn works_for(is_one: impl Fn(&Employer) -> bool) -> bool {
+    WORKS_FOR.try_with(|works_for| works_for.borrow().iter().any(is_one)).unwrap_or(false)
+}
+
+/// Whether the executor waits for something that this thread does: a job, or the drop of one.
+pub(crate) fn is_awaited_by(executor: Employer) -> bool {
+    let runs = |within: &RefCell<Vec<Running>>| within.borrow().iter().any(|it| it.of == executor);
+    works_for(|employer| *employer == executor) || WITHIN.try_with(runs).unwrap_or(false)
 }
 
 pub(crate) fn work_for(employer: Employer) {
-    WORKS_FOR.with(|works_for| works_for.set(Some(employer)));
+    WORKS_FOR.with(|works_for| works_for.borrow_mut().push(employer));
 }
 
 /// A job on its worker.
@@ -57,6 +70,8 @@ pub(crate) fn work_for(employer: Employer) {
 pub(crate) struct Running {
     pub(crate) job: Arc<dyn Job>,
     pub(crate) id: JobId,
+    /// Whose job it is.
+    pub(crate) of: Employer,
     /// Where its bytes are: of a job that another one runs, those of the other.
     pub(crate) executor: ExecutorId,
     pub(crate) slot: Slot,

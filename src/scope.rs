@@ -15,6 +15,7 @@ use crate::lane::{Lane, Patience};
 use crate::map::Map;
 use crate::sync::Mutex;
 use crate::waiter::Waiter;
+use crate::waits::{self, Target};
 
 /// Where jobs that borrow are submitted. [`Lane::scope`] makes one.
 ///
@@ -129,6 +130,9 @@ where
 {
     let scope =
         Scope { lane, open_jobs: Arc::new(OpenJobs::new()), scope: PhantomData, env: PhantomData };
+    // From here on: were it known only when the scope ends, one of its jobs could wait for this one by
+    // then, and there would be nobody left to refuse.
+    let _waiting = waits::commit(Target::Executor(lane.shared().id().place));
     let result = catch_unwind(AssertUnwindSafe(|| body(&scope)));
     scope.open_jobs.wait_for_all(&lane.shared().gate);
     result.unwrap_or_else(|payload| resume_unwind(payload))

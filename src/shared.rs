@@ -45,9 +45,9 @@ impl Shared {
         self.id
     }
 
-    /// Whether the caller is one of this executor's workers.
+    /// Whether the caller does something that the end of this executor waits for.
     pub(crate) fn is_own_worker(&self) -> bool {
-        running::employer() == Some(self.id.place)
+        running::is_awaited_by(self.id.place)
     }
 
     pub(crate) fn was_forked(&self) -> bool {
@@ -80,7 +80,7 @@ impl ExecutorId {
 
 /// Whether the caller is a worker of an executor on the budget with this gate.
 pub(crate) fn is_callers_budget(gate: usize) -> bool {
-    running::employer().is_some_and(|employer| employer.gate == gate)
+    running::works_for(|employer| employer.gate == gate)
 }
 
 impl Drop for Shared {

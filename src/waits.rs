@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use crate::answer::JobId;
-use crate::running::{self, Employer};
+use crate::running::{self, Employer, Running};
 use crate::sys::fork::PerProcess;
 
 /// What a job may wait for.
@@ -24,8 +24,9 @@ pub(crate) enum Target {
 struct Wait {
     number: u64,
     job: JobId,
-    /// Whose worker the job occupies.
+    /// Whose worker the job occupies, and whose job it is.
     at: Employer,
+    of: Employer,
     target: Target,
 }
 
@@ -50,13 +51,19 @@ pub(crate) fn begin(target: Target) -> Result<Waiting, Circle> {
         return Ok(Waiting(None));
     };
     let mut all = WAITS.lock();
-    if all.leads_to(target, running.id, employer) {
+    if all.leads_to(target, &running, employer) {
         return Err(Circle);
     }
-    all.last += 1;
-    let number = all.last;
-    all.waits.push(Wait { number, job: running.id, at: employer, target });
-    Ok(Waiting(Some(number)))
+    Ok(all.add(&running, employer, target))
+}
+
+/// The job that runs on this thread will wait, whatever comes of it: so that others do not close a
+/// circle.
+pub(crate) fn commit(target: Target) -> Waiting {
+    match (running::current(), running::employer()) {
+        (Some(running), Some(employer)) => WAITS.lock().add(&running, employer, target),
+        _ => Waiting(None),
+    }
 }
 
 /// The same, unless the wait ends by itself.
@@ -65,20 +72,31 @@ pub(crate) fn begin_until(deadline: Option<Instant>, target: Target) -> Result<W
 }
 
 impl Waits {
+    fn add(&mut self, running: &Running, at: Employer, target: Target) -> Waiting {
+        self.last += 1;
+        let (number, job, of) = (self.last, running.id, running.of);
+        self.waits.push(Wait { number, job, at, of, target });
+        Waiting(Some(number))
+    }
+
     /// Whether what is waited for waits, through whatever others, for the job, or for anything of
     /// the budget whose worker it occupies.
-    fn leads_to(&self, target: Target, job: JobId, at: Employer) -> bool {
+    fn leads_to(&self, target: Target, running: &Running, at: Employer) -> bool {
         let (mut found, mut next) = (vec![target], 0);
         while let Some(target) = found.get(next).copied() {
             next += 1;
-            let own = [Target::Job(job), Target::Budget(at.gate), Target::Executor(at)];
-            if own.contains(&target) {
+            let is_own = match target {
+                Target::Job(job) => job == running.id,
+                Target::Budget(gate) => gate == at.gate,
+                Target::Executor(executor) => executor == at || executor == running.of,
+            };
+            if is_own {
                 return true;
             }
             let its_waits = self.waits.iter().filter(|wait| match target {
                 Target::Job(job) => wait.job == job,
                 Target::Budget(gate) => wait.at.gate == gate,
-                Target::Executor(employer) => wait.at == employer,
+                Target::Executor(executor) => wait.at == executor || wait.of == executor,
             });
             for wait in its_waits {
                 if !found.contains(&wait.target) {

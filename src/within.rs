@@ -35,7 +35,8 @@ pub(crate) fn run(running: &Running, executor: ExecutorId, ticket: Ticket) -> Jo
             // No circle: a job that has not started waits for nothing.
             let waiting = waits::begin(Target::Job(id));
             let waited = Moment::now().since(since);
-            let within = Running { job: Arc::clone(&job), id, ..running.clone() };
+            let within =
+                Running { job: Arc::clone(&job), id, of: executor.place, ..running.clone() };
             let ended = running::run_within(within);
             drop(waiting);
             shared.gate.change(|state| state.end_within(ticket.at, input_bytes, ended, waited));

@@ -32,7 +32,7 @@ pub(crate) fn run(shared: Arc<Shared>, number: usize, rank: Rank) {
         let (place, executor) = (Slot { crew: shared.crew, slot, seq }, shared.id());
         let id = JobId { gate: executor.place.gate, seq };
         let (job, ended) = if expires > now {
-            running::run(Running { job, id, executor, slot: place })
+            running::run(Running { job, id, of: executor.place, executor, slot: place })
         } else {
             let ended = job.expire();
             (job, ended)

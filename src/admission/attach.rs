@@ -16,9 +16,9 @@ impl<J, W> Admission<J, W> {
     ) -> Result<usize, u64> {
         let promised_bytes = self.accounts.promised_to_others(self.permits.account());
         let room = self.ledger.free_bytes().saturating_sub(promised_bytes);
-        let guaranteed = lanes.iter().map(|lane| lane.terms.guaranteed_bytes);
-        let wanted = guaranteed.fold(crew.waiting_limit_bytes(), u64::saturating_add);
-        if wanted > room {
+        let mut guaranteed = lanes.iter().map(|lane| lane.terms.guaranteed_bytes);
+        let wanted = guaranteed.try_fold(crew.waiting_limit_bytes(), u64::checked_add);
+        if wanted.is_none_or(|wanted| wanted > room) {
             return Err(room);
         }
         self.ledger.waiting_limit_bytes += crew.waiting_limit_bytes();

@@ -81,7 +81,8 @@ impl<J, W> Admission<J, W> {
     /// Strict order (I2): while the first does not fit, whoever is behind it waits, even where
     /// there is room. A stream of small jobs would otherwise keep the big one out for ever, since
     /// some of them always hold the bytes it needs. There are two exceptions. A lane has what it
-    /// was guaranteed: the first could not have that anyway. And some may pass the first where the
+    /// was guaranteed: the first could not have that anyway. (So bytes that are guaranteed do not
+    /// bring the worker that the first is to have.) And some may pass the first where the
     /// budget allows it, up to its bound.
     #[inline]
     fn next_claim(&mut self) -> Option<Claim> {
@@ -93,7 +94,7 @@ impl<J, W> Admission<J, W> {
             // What is guaranteed to a lane and has no bytes would keep it from being alone.
             return self.pass(first);
         }
-        self.first_within_guarantee().or_else(|| self.pass(first))
+        self.first_within_guarantee(first).or_else(|| self.pass(first))
     }
 
     /// Whether a job in flight may have so many bytes more, as one that came last.
@@ -208,12 +209,15 @@ impl<J, W> Admission<J, W> {
         Some(Claim { turn, account: self.permits.account(), at: None, seq: turn.seq, bytes })
     }
 
-    /// The first of those who take nothing but what is guaranteed to them.
-    fn first_within_guarantee(&self) -> Option<Claim> {
+    /// The first of those who take nothing but what is guaranteed to them, and leave a worker to the
+    /// first of all.
+    fn first_within_guarantee(&self, first: Claim) -> Option<Claim> {
         let crews = self.crews.iter().enumerate();
         let claims = crews.filter_map(|(id, crew)| {
             let crew = crew.as_ref()?;
-            let (turn, lane) = crew.first_within_guarantee(&self.accounts, &self.ledger)?;
+            let its_first = first.at.is_some_and(|at| at.crew == id).then_some(first.account);
+            let (turn, lane) =
+                crew.first_within_guarantee(its_first, &self.accounts, &self.ledger)?;
             Some(self.claim_of(turn, LaneId { crew: id, lane }))
         });
         claims.min_by_key(|claim| claim.turn)

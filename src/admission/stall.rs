@@ -56,15 +56,17 @@ impl<J, W> Admission<J, W> {
             Some((Some(at), head.since))
         };
         match self.first_claim() {
-            Some(claim) if !self.would_fit_beside_acquired(claim) => None,
-            Some(Claim { at: Some(at), .. }) => since(at),
-            Some(Claim { at: None, .. }) => self.permits.first_since().map(|since| (None, since)),
-            None => {
+            Some(claim) if self.would_fit_beside_acquired(claim) => match claim.at {
+                Some(at) => since(at),
+                None => self.permits.first_since().map(|since| (None, since)),
+            },
+            _ => {
                 let crews = self.crews.iter().enumerate();
                 let crews = crews.filter_map(|(id, crew)| Some((id, crew.as_ref()?)));
                 let lanes =
                     crews.filter(|(_, crew)| crew.has_free_worker()).flat_map(|(id, crew)| {
-                        crew.lanes().map(move |(lane, _)| LaneId { crew: id, lane })
+                        let without_turn = crew.lanes().filter(|(_, lane)| lane.turn.is_none());
+                        without_turn.map(move |(lane, _)| LaneId { crew: id, lane })
                     });
                 lanes.filter_map(since).min_by_key(|(_, since)| *since)
             }

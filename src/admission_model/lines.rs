@@ -213,20 +213,28 @@ impl Model {
         for line in lines {
             let (head, held) = (self.head(line).map(|(id, _)| id), self.held_by(line));
             let turn = self.line(line).turn;
+            let wants = match line {
+                Some((crew, lane)) => self.next_in(crew, lane).is_some(),
+                None => !self.requests.is_empty(),
+            };
+            let begins = !std::mem::replace(&mut self.line_mut(line).wants, wants);
             if head == turn.map(|turn| turn.id) {
                 continue;
             }
-            let level = self.level;
+            let (level, last_use) = (self.level, self.last_use);
             let line = self.line_mut(line);
-            if turn.is_none() && is_shared {
+            if begins && is_shared && head.is_some() {
                 line.used = line.used.max(level);
             }
             if !is_shared {
-                line.turn = head.map(|id| Turn { used: 0, id });
+                line.turn = head.map(|id| Turn { used: last_use, id });
                 continue;
             }
-            let used = line.used + held.use_in(100_000_000, &line.terms);
-            line.turn = head.map(|id| Turn { used: used.to_bits(), id });
+            let used = (line.used + held.use_in(100_000_000, &line.terms)).to_bits();
+            line.turn = head.map(|id| Turn { used, id });
+            if line.turn.is_some() {
+                self.last_use = last_use.max(used);
+            }
         }
     }
 
@@ -270,12 +278,26 @@ impl Model {
             }
         } else {
             let within = |claim: &&ModelClaim| claim.has_guarantee && claim.need <= claim.promised;
-            match claims.iter().find(|claim| within(claim) && is_there(claim)) {
+            let leaves_worker = |claim: &&ModelClaim| self.leaves_worker(claim.line, first.line);
+            let may = |claim: &&ModelClaim| within(claim) && leaves_worker(claim);
+            match claims.iter().find(|claim| may(claim) && is_there(claim)) {
                 Some(claim) => *claim,
                 None => return self.pass(*first),
             }
         };
         Some((claim.turn.id, claim.need))
+    }
+
+    /// Whether the first lane still finds a worker when the other has taken one.
+    fn leaves_worker(&self, line: Option<(usize, usize)>, first: Option<(usize, usize)>) -> bool {
+        let (Some((crew, lane)), Some((first_crew, first))) = (line, first) else { return true };
+        if crew != first_crew {
+            return true;
+        }
+        let own = self.promised_workers(crew, first);
+        let taken_from_promised = usize::from(self.promised_workers(crew, lane) > 0);
+        let free = self.free_workers(crew) - 1;
+        free > self.all_promised_workers(crew) - taken_from_promised || (free > 0 && own > 0)
     }
 
     fn fits(&self, line: Option<(usize, usize)>, need: u64) -> bool {
@@ -368,6 +390,17 @@ impl Model {
         true
     }
 
+    fn would_fit_beside_acquired(&self, first: &ModelClaim) -> bool {
+        let acquired = self.permits.iter().filter(|permit| permit.of.is_none());
+        let bytes: u64 = acquired.clone().map(|permit| permit.bytes).sum();
+        let left = self.admissible().saturating_sub(bytes);
+        let (own, all) = (self.line(first.line).terms.guaranteed_bytes, self.guaranteed());
+        match first.need > self.admissible() {
+            true => acquired.count() == 0,
+            false => first.need <= left.saturating_sub(all - own).max(own.min(left)),
+        }
+    }
+
     /// Who is ended next because nothing moves: the first, or if nobody may claim anything, the
     /// one that has waited longest at the head of a lane.
     pub(super) fn next_stalled(&self) -> Option<(Option<(usize, usize)>, Id)> {
@@ -380,24 +413,15 @@ impl Model {
             let Some((crew, lane)) = line else { continue };
             let its = |job: &&ModelJob| (job.crew, job.lane) == (crew, lane) && job.waits();
             let head = self.jobs.iter().find(its);
-            if self.free_workers(crew) > 0 {
+            if self.free_workers(crew) > 0 && self.line(line).turn.is_none() {
                 heads.extend(head.map(|job| (job.since, line, job.id)));
             }
         }
         let longest = || heads.iter().min_by_key(|head| head.0).copied();
-        let (since, line, id) = match self.claims().first() {
+        let claims = self.claims();
+        let first = claims.first().filter(|first| self.would_fit_beside_acquired(first));
+        let (since, line, id) = match first {
             Some(first) => {
-                let acquired = self.permits.iter().filter(|permit| permit.of.is_none());
-                let bytes: u64 = acquired.clone().map(|permit| permit.bytes).sum();
-                let left = self.admissible().saturating_sub(bytes);
-                let (own, all) = (self.line(first.line).terms.guaranteed_bytes, self.guaranteed());
-                let fits = match first.need > self.admissible() {
-                    true => acquired.count() == 0,
-                    false => first.need <= left.saturating_sub(all - own).max(own.min(left)),
-                };
-                if !fits {
-                    return None;
-                }
                 let id = first.turn.id;
                 let job = self.jobs.iter().find(|job| job.id == id).map(|job| job.since);
                 (job.unwrap_or_else(|| self.requests_since[&id]), first.line, id)

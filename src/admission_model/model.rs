@@ -114,6 +114,7 @@ pub(super) struct ModelLine {
     pub(super) terms: Terms,
     pub(super) used: f64,
     pub(super) turn: Option<Turn>,
+    pub(super) wants: bool,
     /// Of a lane that goes when it is not needed any more.
     pub(super) handles: Option<usize>,
     pub(super) newest_first_after: Option<Duration>,
@@ -127,6 +128,7 @@ impl ModelLine {
             terms,
             used: 0.0,
             turn: None,
+            wants: false,
             handles: None,
             newest_first_after: None,
         }
@@ -168,6 +170,7 @@ pub(super) struct Model {
     pub(super) peak: u64,
     /// The most that any line has ever used.
     pub(super) level: f64,
+    pub(super) last_use: u64,
     pub(super) admitted: usize,
     pub(super) crews: Vec<Option<ModelCrew>>,
     pub(super) jobs: Vec<ModelJob>,
@@ -195,6 +198,7 @@ impl Model {
             reserve,
             peak: 0,
             level: 0.0,
+            last_use: 0,
             admitted: 0,
             crews: Vec::new(),
             jobs: Vec::new(),

@@ -18,6 +18,7 @@ impl<J, W> Crew<J, W> {
                 refuse(entry.job, entry.submitter);
             }
         }
+        self.forget_expiries_of_gone();
         self.note_heads(accounts);
     }
 
@@ -32,6 +33,7 @@ impl<J, W> Crew<J, W> {
                 jobs.push((lane, entry.job, entry.input_bytes));
             }
         }
+        self.forget_expiries_of_gone();
         self.note_heads(accounts);
         jobs
     }
@@ -64,6 +66,7 @@ impl<J, W> Crew<J, W> {
                 effects.told.extend(told);
             }
         }
+        self.forget_expiries_of_gone();
         self.note_heads(accounts);
     }
 

@@ -14,6 +14,23 @@ impl<J, W> Crew<J, W> {
         self.expiring.first().is_some_and(|(expires, ..)| *expires <= accounts.now())
     }
 
+    /// A job has left.
+    #[inline]
+    pub(super) fn forget_expiry(&mut self, expires: Moment, lane: usize, seq: u64) {
+        if expires < Moment::NEVER {
+            self.expiring.remove(&(expires, lane, seq));
+        }
+    }
+
+    /// Jobs may have left from anywhere in any lane.
+    pub(super) fn forget_expiries_of_gone(&mut self) {
+        let lanes = &self.lanes;
+        self.expiring.retain(|(_, lane, seq)| {
+            let lane = lanes.get(*lane);
+            lane.is_some_and(|lane| lane.inside.contains(*seq) || lane.outside.contains(*seq))
+        });
+    }
+
     pub(crate) fn first_expiry(&self) -> Option<Moment> {
         self.expiring.first().map(|(expires, ..)| *expires)
     }

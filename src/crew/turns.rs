@@ -17,13 +17,15 @@ impl<J, W> Crew<J, W> {
     pub(super) fn note_head(&mut self, lane: usize, accounts: &mut Accounts) {
         let queue = &mut self.lanes[lane];
         let account = accounts.get(queue.account);
-        let head = queue.next(accounts.now()).filter(|(_, entry)| account.has_room(entry.bytes));
-        let head = head.map(|(seq, _)| seq);
+        let next = queue.next(accounts.now());
+        let wants = next.is_some();
+        let head = next.filter(|(_, entry)| account.has_room(entry.bytes)).map(|(seq, _)| seq);
+        let begins = !std::mem::replace(&mut queue.wants, wants);
         if head == queue.turn.map(|turn| turn.seq) {
             return;
         }
         let before = queue.turn;
-        queue.turn = head.map(|seq| accounts.turn(queue.account, seq, before.is_none()));
+        queue.turn = head.map(|seq| accounts.turn(queue.account, seq, begins));
         let now = queue.turn;
         if self.lanes.len() > 1 {
             if let Some(turn) = before {
@@ -72,14 +74,18 @@ impl<J, W> Crew<J, W> {
 
     /// The lane whose head is first of those that take nothing but what is guaranteed to them, or
     /// workers that are free for anybody. (In a budget that was shrunk even that may not be free.)
+    /// `first`: whose head a worker has to be left for.
     pub(crate) fn first_within_guarantee(
         &self,
+        first: Option<AccountId>,
         accounts: &Accounts,
         ledger: &Ledger,
     ) -> Option<(Turn, usize)> {
         self.first_guaranteed(accounts, |account, bytes| {
             let has_bytes = bytes <= account.promised_bytes() && ledger.fits(bytes);
-            self.has_free_worker_for(account) && has_bytes
+            let leaves_worker =
+                first.is_none_or(|first| self.has_free_worker_beside(account, accounts.get(first)));
+            self.has_free_worker_for(account) && has_bytes && leaves_worker
         })
     }
 
