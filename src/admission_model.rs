@@ -6,6 +6,7 @@ mod ending;
 mod lines;
 mod model;
 mod op;
+mod order;
 mod pair;
 mod shares;
 mod steps;

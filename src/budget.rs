@@ -330,6 +330,7 @@ fn not_now(needed_bytes: u64, ledger: &Ledger) -> AcquireError {
 
 impl fmt::Debug for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Budget").field("ledger", &self.ledger()).finish()
+        let ledger = (!self.gate.was_forked()).then(|| self.ledger());
+        f.debug_struct("Budget").field("ledger", &ledger).finish()
     }
 }

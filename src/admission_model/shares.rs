@@ -23,6 +23,7 @@ struct Load {
     share: u32,
     bytes: u64,
     millis: u64,
+    most_workers: usize,
 }
 
 /// Lanes with jobs of their kind, all of which always wait, and workers that run them.
@@ -45,7 +46,7 @@ impl Machine {
             name: "".into(),
             limit_jobs: 100,
             limit_input_bytes: 0,
-            terms: Terms { share: load.share, ..Terms::PLAIN },
+            terms: Terms { share: load.share, most_workers: load.most_workers, ..Terms::PLAIN },
             newest_first_after: None,
         });
         state.attach(Crew::new(0), lanes.collect()).expect("fits");
@@ -135,7 +136,12 @@ impl Machine {
 /// Jobs are small enough for every lane to be able to use its share.
 fn load() -> impl Strategy<Value = Load> {
     let millis = prop_oneof![1..10_u64, 10..400_u64];
-    (1..6_u32, 1..=125_u64, millis).prop_map(|(share, bytes, millis)| Load { share, bytes, millis })
+    (1..6_u32, 1..=125_u64, millis).prop_map(|(share, bytes, millis)| Load {
+        share,
+        bytes,
+        millis,
+        most_workers: usize::MAX,
+    })
 }
 
 proptest! {
@@ -165,6 +171,16 @@ proptest! {
         machine.run_for(60_000, 0..3);
         machine.check_shares(&before, 0..3);
     }
+}
+
+/// A lane that has as many workers as it may have waits all the same, and has its share.
+#[test]
+fn a_lane_at_its_ceiling_loses_nothing_of_its_share() {
+    let load = |most_workers, millis| Load { share: 1, bytes: 1, millis, most_workers };
+    let loads = vec![load(2, 40), load(usize::MAX, 400), load(usize::MAX, 400)];
+    let mut machine = Machine::new(4, loads);
+    machine.run_for(60_000, 0..3);
+    machine.check_shares(&[0; 3], 0..3);
 }
 
 /// The lane has had all there was, and holds half of it, so that each new lane comes first at first.

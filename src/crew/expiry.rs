@@ -31,6 +31,11 @@ impl<J, W> Crew<J, W> {
         });
     }
 
+    #[cfg(test)]
+    pub(crate) fn expiring(&self) -> usize {
+        self.expiring.len()
+    }
+
     pub(crate) fn first_expiry(&self) -> Option<Moment> {
         self.expiring.first().map(|(expires, ..)| *expires)
     }

@@ -1,6 +1,6 @@
 //! Jobs that must start in time, or not at all.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use admit::{Cost, Handle, JoinError, LaneOptions, Refused};
 
@@ -108,4 +108,27 @@ fn a_lane_has_a_largest_job() {
     blockers.into_iter().for_each(Blocker::release);
     // A sum that does not fit in a number is no smaller one.
     assert!(uploads.check(Cost::new(u64::MAX).input(2)).is_err());
+}
+
+/// They were taken in on credit, by an intake that knows no time.
+#[test]
+fn jobs_that_are_late_before_the_state_machine_knows_of_them_neither_run_nor_keep_others_out() {
+    let _watch = watch!();
+    let executor = builder(1, &budget(100)).capacity(2).build().unwrap();
+    let other = builder(1, &budget(100)).build().unwrap();
+    for joined_by_job in [true, false] {
+        let blocker = Blocker::on(executor.default_lane(), 1);
+        let in_time = executor.default_lane().start_within(SOON);
+        let submitted = Instant::now();
+        let [one, two] = [(); 2].map(|()| in_time.submit(Cost::new(1), || ()).unwrap());
+        until(|| submitted.elapsed() > 3 * SOON);
+        if joined_by_job {
+            assert!(other.submit(Cost::new(1), move || is_expired(one)).unwrap().join().unwrap());
+        } else {
+            executor.try_submit(Cost::new(1), || ()).expect("nobody waits who may still start");
+            assert!(is_expired(one));
+        }
+        assert!(is_expired(two));
+        blocker.release();
+    }
 }

@@ -1,6 +1,7 @@
 //! After a fork there are no workers: everything says so, and nothing waits for them.
 #![cfg(unix)]
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -71,6 +72,20 @@ fn check(
         || !matches!(on_parents().build(), Err(BuildError::Forked))
     {
         return 12;
+    }
+    // What has no error to give panics, rather than wait for a lock of the parent's.
+    let panics = |look: &dyn Fn()| catch_unwind(AssertUnwindSafe(look)).is_err();
+    let lane = executor.default_lane();
+    let looks: [&dyn Fn(); 6] = [
+        &|| drop(executor.stats()),
+        &|| drop(lane.name()),
+        &|| drop(executor.lane("default")),
+        &|| _ = parents.ledger(),
+        &|| parents.resize(100, 0),
+        &|| parents.set_overtaking(admit::Overtaking::NONE),
+    ];
+    if !looks.into_iter().all(panics) || format!("{parents:?}").contains("held") {
+        return 13;
     }
     drop(executor);
     drop(waits);

@@ -1,6 +1,7 @@
 //! Bytes that outlive their job, and bytes that a job comes to want.
 
 use std::sync::{Arc, Barrier};
+use std::thread;
 use std::time::Duration;
 
 use admit::{
@@ -304,4 +305,26 @@ fn a_job_grows_no_further_than_its_lane_may() {
     let refused = executor.submit(Cost::new(20), job).unwrap().join().unwrap();
     let needed_bytes = u64::MAX;
     assert_eq!(refused, AcquireError::NeverFits { needed_bytes, admissible_bytes: 100 });
+}
+
+/// Somebody else waits for what is acquired, and that does not hide who waits for results.
+#[test]
+fn a_lane_filled_by_its_own_results_stalls_beside_an_acquirer_that_waits_for_another() {
+    let _watch = watch!();
+    let budget = budget(100);
+    budget.set_stall_timeout(Some(Duration::from_millis(10)));
+    let lane = LaneOptions::new("narrow").most_bytes(10);
+    let executor = builder(2, &budget).lane(lane).build().unwrap();
+    let narrow = executor.lane("narrow").unwrap();
+    let keep = || Context::current().unwrap().keep(8).unwrap();
+    let kept = narrow.submit(Cost::new(8), keep).unwrap().join().unwrap();
+    let acquired = budget.acquire(50).unwrap();
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| budget.acquire(90).map(drop));
+        until(|| executor.stats().blocked_acquires == 1);
+        let stalled = narrow.submit(Cost::new(8), || ()).unwrap();
+        assert!(matches!(stalled.join(), Err(JoinError::Stalled { .. })));
+        drop((acquired, kept));
+        waits.join().unwrap().unwrap();
+    });
 }

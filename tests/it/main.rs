@@ -9,6 +9,7 @@ mod admission;
 mod budget;
 mod build;
 mod bytes;
+mod circles;
 mod cost;
 mod deadlines;
 mod futures;

@@ -1,0 +1,122 @@
+//! Orders that once were not kept: each history is the shortest that shows it.
+
+use crate::accounts::Terms;
+use crate::admission::Admission;
+use crate::answer::{LaneId, Offer, Request};
+use crate::bench::{Done, Grant};
+use crate::cost::Cost;
+use crate::counts::Ended;
+use crate::crew::Crew;
+use crate::queue::LanePlan;
+use crate::sys::clock::Moment;
+
+type State = Admission<u64, ()>;
+
+const CAPACITY: u64 = 64;
+
+fn plan(name: &str, terms: Terms) -> LanePlan {
+    LanePlan {
+        name: name.into(),
+        limit_jobs: 100,
+        limit_input_bytes: 0,
+        terms,
+        newest_first_after: None,
+    }
+}
+
+fn offer(state: &mut State, crew: usize, lane: usize, bytes: u64) -> Offer {
+    let at = LaneId { crew, lane };
+    state.offer(at, Cost::new(bytes), Moment::START, Moment::NEVER, bytes)
+}
+
+fn finish(state: &mut State, crew: usize, grant: Grant<u64>) -> Option<Grant<u64>> {
+    let waited = std::time::Duration::ZERO;
+    state.finish(crew, Done { slot: grant.slot, ended: Ended::Completed, waited })
+}
+
+fn request(state: &mut State, bytes: u64) -> Option<u64> {
+    match state.request(bytes) {
+        Request::Granted { seq } => Some(seq),
+        Request::Waiting { .. } => None,
+        Request::NeverFits { .. } => panic!("it fits"),
+    }
+}
+
+/// The job waits since there were two lanes to share, and nobody shares any more.
+#[test]
+fn who_waits_when_the_last_but_one_lane_goes_is_passed_by_nobody() {
+    let mut state = State::new(CAPACITY, 0);
+    for crew in [0, 1] {
+        let lanes = vec![plan("default", Terms::PLAIN)];
+        assert_eq!(state.attach(Crew::new(0), lanes), Ok(crew));
+        state.start_worker(crew);
+    }
+    offer(&mut state, 0, 0, 32);
+    let grant = state.take(0).expect("a worker is free");
+    state.set_time(Moment::at(100_000_000));
+    assert!(finish(&mut state, 0, grant).is_none());
+    let permit = request(&mut state, 30).expect("free");
+    offer(&mut state, 0, 0, CAPACITY);
+    state.close(1);
+    assert!(state.may_leave(1));
+    state.detach(1);
+    assert_eq!(request(&mut state, 10), None, "it came after the job");
+    state.end_permit(permit);
+    assert_eq!(state.take(0).map(|grant| grant.bytes), Some(CAPACITY));
+}
+
+/// Bytes that are guaranteed bring no worker: the one that is left is for the head that waits.
+#[test]
+fn a_guarantee_of_bytes_does_not_take_the_worker_of_a_head_that_waits_for_bytes() {
+    let guarantee = Terms { guaranteed_bytes: 8, ..Terms::PLAIN };
+    for workers in [1, 2] {
+        let mut state = State::new(CAPACITY, 0);
+        let lanes = vec![plan("default", Terms::PLAIN), plan("guaranteed", guarantee)];
+        state.attach(Crew::new(0), lanes).expect("fits");
+        (0..workers).for_each(|_| state.start_worker(0));
+        let permit = request(&mut state, 20).expect("free");
+        offer(&mut state, 0, 0, 50);
+        offer(&mut state, 0, 1, 1);
+        let beside = state.take(0).map(|grant| grant.bytes);
+        assert_eq!(beside, (workers == 2).then_some(1), "{workers} workers");
+        assert_eq!(request(&mut state, 20), None, "the bytes are kept for the job");
+        state.end_permit(permit);
+        assert_eq!(state.take(0).map(|grant| grant.bytes), Some(50));
+    }
+}
+
+#[test]
+fn guarantees_that_cannot_be_added_up_are_refused() {
+    let mut state = State::new(u64::MAX, 0);
+    let all = Terms { guaranteed_bytes: u64::MAX, ..Terms::PLAIN };
+    let lanes = vec![plan("one", all), plan("two", all)];
+    assert_eq!(state.attach(Crew::new(0), lanes), Err(u64::MAX));
+}
+
+/// An attempt that comes to nothing leaves nothing behind, however far away its deadline is.
+#[test]
+fn submissions_that_leave_are_not_remembered_until_their_deadlines() {
+    let mut state = State::new(CAPACITY, 0);
+    let lanes = vec![LanePlan { limit_jobs: 1, ..plan("default", Terms::PLAIN) }];
+    state.attach(Crew::new(0), lanes).expect("fits");
+    state.start_worker(0);
+    let at = LaneId { crew: 0, lane: 0 };
+    let expires = Moment::at(u64::MAX - 1);
+    let offer = |state: &mut State| state.offer(at, Cost::new(CAPACITY), Moment::START, expires, 0);
+    request(&mut state, CAPACITY).expect("free");
+    let Offer::Accepted(waiting) = offer(&mut state) else { panic!("the lane is empty") };
+    let Offer::Outside(outside) = offer(&mut state) else { panic!("the lane is full") };
+    assert_eq!(state.crew(0).expiring(), 2);
+    state.withdraw(outside).expect("it stands outside");
+    assert_eq!(state.crew(0).expiring(), 1);
+    assert!(state.cancel(waiting));
+    assert_eq!(state.crew(0).expiring(), 0);
+    let (Offer::Accepted(_), Offer::Outside(_)) = (offer(&mut state), offer(&mut state)) else {
+        panic!("one has a place")
+    };
+    assert_eq!(state.crew(0).expiring(), 2);
+    state.close(0);
+    assert_eq!(state.crew(0).expiring(), 1);
+    state.abort_waiting(0);
+    assert_eq!(state.crew(0).expiring(), 0);
+}
