@@ -2,8 +2,9 @@
 
 use std::panic::panic_any;
 use std::sync::Arc;
+use std::thread;
 
-use admit::{AcquireError, Budget, Context, Cost, DrainError, Executor, Handle};
+use admit::{AcquireError, Budget, Context, Cost, DrainError, Executor, Handle, JoinError};
 use crossbeam_channel::bounded;
 
 use crate::kit::{Blocker, OnDrop, budget, builder, until};
@@ -48,14 +49,34 @@ fn a_job_that_runs_within_one_of_another_executor_may_not_wait_for_the_end_of_it
 }
 
 #[test]
-fn a_job_within_another_that_another_executor_waits_for_is_seen_by_the_end_of_its_own() {
+fn a_job_within_another_may_not_wait_for_one_that_waits_for_the_end_of_its_own_executor() {
     let _watch = watch!();
-    let ((mine, _), (other, _), (third, _)) = (one(), one(), one());
-    let inner = Arc::clone(&mine);
-    let told = run_within(&mine, &other, move || {
-        third.submit(Cost::new(1), move || inner.drain()).unwrap().join().unwrap()
-    });
-    assert_eq!(told, Err(DrainError::Circle));
+    for drains_first in [true, false] {
+        let ((mine, _), (other, _), (third, _)) = (one(), one(), one());
+        let inner = Arc::clone(&mine);
+        let told = run_within(&mine, &other, move || {
+            let closed = Arc::clone(&inner);
+            let (go, goes) = bounded::<()>(0);
+            let drains = third.submit(Cost::new(1), move || {
+                let _ = goes.recv();
+                inner.drain()
+            });
+            let drains = drains.unwrap();
+            if drains_first {
+                drop(go);
+                until(|| closed.stats().is_closed);
+            } else {
+                // Soon after this job has begun to wait.
+                thread::spawn(move || drop(go));
+            }
+            // Whichever of the two comes to wait last is told.
+            match drains.join() {
+                Ok(drained) => drained == Err(DrainError::Circle),
+                Err(error) => matches!(error, JoinError::Circle),
+            }
+        });
+        assert!(told);
+    }
 }
 
 /// The closure is dropped on a worker of the other executor, whose job has all of its budget.
@@ -92,16 +113,15 @@ fn a_job_of_a_scope_may_not_wait_for_the_job_that_waits_for_the_scope() {
 #[test]
 fn the_payload_of_a_detached_job_is_dropped_before_its_worker_has_another_job() {
     let _watch = watch!();
-    struct Joins(Option<Handle<()>>);
-    impl Drop for Joins {
-        fn drop(&mut self) {
-            self.0.take().unwrap().join().unwrap();
-        }
-    }
     let ((mine, _), (other, _)) = (one(), one());
     let (give, taken) = bounded::<Handle<()>>(1);
     let joins_next = other.submit(Cost::new(1), move || taken.recv().unwrap().join().unwrap());
-    let payload = Joins(Some(joins_next.unwrap()));
+    let (begins, has_begun) = bounded(1);
+    let joins_next = joins_next.unwrap();
+    let payload = OnDrop::new(move || {
+        begins.send(()).unwrap();
+        joins_next.join().unwrap();
+    });
     let (go, goes) = bounded::<()>(0);
     let (started, is_started) = bounded(1);
     let panics = mine.submit(Cost::new(1), move || -> () {
@@ -113,6 +133,7 @@ fn the_payload_of_a_detached_job_is_dropped_before_its_worker_has_another_job() 
     is_started.recv().unwrap();
     let next = mine.submit(Cost::new(1), || ()).unwrap();
     drop(go);
+    has_begun.recv().unwrap();
     give.send(next).unwrap();
     mine.drain().unwrap();
     assert_eq!((mine.stats().counts.panicked, mine.stats().counts.completed), (1, 1));
