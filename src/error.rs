@@ -83,12 +83,13 @@ pub enum Refused {
     #[error("lane is full: {0}")]
     Full(Limit),
     /// Never, with this budget: the job needs more than can be admitted at all.
-    #[error("job never fits: it needs {}, and at most {} are admissible",
+    #[error("job never fits: it needs {}, and at most {} are admissible in its lane",
         Total(*.cost), Bytes(*.admissible_bytes))]
     NeverFits {
         /// What the job declared.
         cost: Cost,
-        /// The most that can be admitted at once.
+        /// The most that one job of the lane can have: by the budget, less what is guaranteed to other
+        /// lanes, and by the lane's ceilings.
         admissible_bytes: u64,
     },
     /// The job waited outside a lane for bytes that permits hold, and the budget

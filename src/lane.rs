@@ -155,7 +155,7 @@ impl Lane {
     /// assert_eq!(
     ///     executor.check(Cost::new(64 * MIB).input(MIB)).unwrap_err().to_string(),
     ///     "job never fits: it needs 65 MiB (64 MiB working, 1 MiB input), \
-    ///      and at most 64 MiB are admissible",
+    ///      and at most 64 MiB are admissible in its lane",
     /// );
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

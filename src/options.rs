@@ -104,7 +104,10 @@ impl LaneOptions {
     }
 
     /// Bytes that only this lane's jobs can have; 0 unless set. They are set aside from what other
-    /// lanes, executors and acquirers may hold, whether or not the lane has jobs.
+    /// lanes, executors and acquirers may hold, whether or not the lane has jobs. They bring no worker:
+    /// the last free one is left to a job that came first and waits for bytes, unless the lane is
+    /// guaranteed [workers](LaneOptions::guaranteed_workers) too. While a lane has any, no job of
+    /// another lane can [run alone](crate::Oversize::RunAlone).
     pub fn guaranteed_bytes(mut self, bytes: u64) -> Self {
         self.terms.guaranteed_bytes = bytes;
         self
