@@ -26,7 +26,7 @@ use crate::within::{self, Joined};
 /// # As a future
 ///
 /// A handle is a future of the same outcome as [`join`](ScopedHandle::join), and needs no particular
-/// runtime. It is cancel-safe: dropped while it waits, it detaches the job, or
+/// runtime. After it has given its outcome, whatever asks for that again panics. It is cancel-safe: dropped while it waits, it detaches the job, or
 /// [cancels](ScopedHandle::cancel_on_drop) it, as any handle does. While nobody polls it, it holds up
 /// nobody. In a job, polling it is joining it: it blocks.
 ///
@@ -193,7 +193,7 @@ impl<'scope, T> ScopedHandle<'scope, T> {
 
     /// Whether the job has ended, so that joining will not block.
     pub fn is_finished(&self) -> bool {
-        self.job().is_finished()
+        self.job.as_ref().is_none_or(|job| job.is_finished())
     }
 
     /// Asks the job to stop.
@@ -232,7 +232,7 @@ impl<'scope, T> ScopedHandle<'scope, T> {
     }
 
     fn job(&self) -> &Arc<dyn Outcome<T> + 'scope> {
-        self.job.as_ref().expect("only taking the outcome, which consumes the handle, clears it")
+        self.job.as_ref().expect("its outcome was taken by a poll before")
     }
 
     /// Waits, or runs the job within the one that this thread runs.

@@ -348,3 +348,51 @@ fn whoever_waits_for_a_place_when_the_executor_is_closed_gets_the_closure_back()
     drop(executor);
     assert_eq!(block_on(unpolled).unwrap_err().reason, Refused::Closed);
 }
+
+/// A waker is dropped while its successor takes its place, and waits for a job that comes after the one
+/// whose end is to be told there.
+#[test]
+fn a_waker_is_replaced_under_no_lock_that_the_end_of_the_job_needs() {
+    let _watchdog = watch!();
+    let executor = Arc::new(builder(1, &budget(MIB)).build().unwrap());
+    let blocker = Blocker::on(executor.default_lane(), MIB);
+    let mut handle = executor.submit(Cost::new(MIB), || 7).unwrap();
+
+    struct OnLastDrop(Mutex<Option<OnDrop<Box<dyn FnOnce() + Send>>>>);
+    impl Wake for OnLastDrop {
+        fn wake(self: Arc<Self>) {}
+    }
+    let inner = Arc::clone(&executor);
+    let dropped: Box<dyn FnOnce() + Send> = Box::new(move || {
+        blocker.let_go();
+        inner.submit(Cost::new(MIB), || ()).unwrap().join().unwrap();
+    });
+    let waker = Waker::from(Arc::new(OnLastDrop(Mutex::new(Some(OnDrop::new(dropped))))));
+    assert!(pin!(&mut handle).poll(&mut Context::from_waker(&waker)).is_pending());
+    drop(waker);
+    // The job may have ended by the time that the second waker is in its place.
+    let _ = pin!(&mut handle).poll(&mut idle());
+    assert!(handle.is_finished() && !handle.cancel());
+}
+
+#[test]
+fn submitting_in_a_job_is_refused_where_waiting_would_close_a_circle() {
+    let _watchdog = watch!();
+    let (mine, my_budget) = executor(1, MIB);
+    let mine = Arc::new(mine);
+    let other = Arc::new(builder(1, &budget(MIB)).capacity(0).build().unwrap());
+    let (started, is_started) = bounded(0);
+    let job = {
+        let (mine, other) = (Arc::clone(&mine), Arc::clone(&other));
+        move || {
+            started.send(()).unwrap();
+            until(|| mine.stats().blocked_acquires == 1);
+            block_on(other.submit_async(Cost::new(MIB), || ())).unwrap_err().reason
+        }
+    };
+    let waits = mine.submit(Cost::new(MIB), job).unwrap();
+    is_started.recv().unwrap();
+    let holds = other.submit(Cost::new(MIB), move || my_budget.acquire(MIB).map(drop)).unwrap();
+    assert_eq!(waits.join().unwrap(), Refused::Circle);
+    assert_eq!(holds.join().unwrap(), Ok(()));
+}
