@@ -358,16 +358,21 @@ fn a_waker_is_replaced_under_no_lock_that_the_end_of_the_job_needs() {
     let blocker = Blocker::on(executor.default_lane(), MIB);
     let mut handle = executor.submit(Cost::new(MIB), || 7).unwrap();
 
-    struct OnLastDrop(Mutex<Option<OnDrop<Box<dyn FnOnce() + Send>>>>);
+    struct OnLastDrop(Mutex<Option<Box<dyn FnOnce() + Send>>>);
     impl Wake for OnLastDrop {
         fn wake(self: Arc<Self>) {}
     }
+    impl Drop for OnLastDrop {
+        fn drop(&mut self) {
+            self.0.get_mut().unwrap().take().unwrap()();
+        }
+    }
     let inner = Arc::clone(&executor);
-    let dropped: Box<dyn FnOnce() + Send> = Box::new(move || {
+    let dropped = Box::new(move || {
         blocker.let_go();
         inner.submit(Cost::new(MIB), || ()).unwrap().join().unwrap();
     });
-    let waker = Waker::from(Arc::new(OnLastDrop(Mutex::new(Some(OnDrop::new(dropped))))));
+    let waker = Waker::from(Arc::new(OnLastDrop(Mutex::new(Some(dropped)))));
     assert!(pin!(&mut handle).poll(&mut Context::from_waker(&waker)).is_pending());
     drop(waker);
     // The job may have ended by the time that the second waker is in its place.
