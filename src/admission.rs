@@ -30,6 +30,7 @@ use crate::sys::clock::Moment;
 mod acquire;
 mod attach;
 mod hold;
+mod reserve;
 mod resize;
 mod settle;
 mod stall;
@@ -188,23 +189,14 @@ impl<J, W> Admission<J, W> {
         expires: Moment,
         job: J,
     ) -> Offer {
-        let waited = self.accounts.now().since(since);
-        if self.crew(at.crew).is_closed() {
-            self.count(at, Ended::RefusedClosed, waited);
-            self.effects.returned.push(job);
-            return Offer::Refused(Refusal::Closed);
-        }
-        let admissible_bytes = self.largest_bytes_of(at);
-        let Some(bytes) = cost.total_bytes().filter(|bytes| *bytes <= admissible_bytes) else {
-            self.count(at, Ended::RefusedNeverFits, waited);
-            self.effects.returned.push(job);
-            return Offer::Refused(Refusal::NeverFits { admissible_bytes });
+        let bytes = match self.may_enter(at, cost, expires) {
+            Ok(bytes) => bytes,
+            Err(refusal) => {
+                self.count_refusal(at, refusal, since);
+                self.effects.returned.push(job);
+                return Offer::Refused(refusal);
+            }
         };
-        if expires <= self.accounts.now() {
-            self.count(at, Ended::Expired, waited);
-            self.effects.returned.push(job);
-            return Offer::Refused(Refusal::Expired);
-        }
         let seq = self.take_seq();
         let (crew, accounts) = self.crew_and_accounts(at.crew);
         let input_bytes = cost.input_bytes();
@@ -221,6 +213,17 @@ impl<J, W> Admission<J, W> {
         } else {
             Offer::Accepted(ticket)
         }
+    }
+
+    /// The bytes of a job that may wait in the lane, or why none may.
+    fn may_enter(&self, at: LaneId, cost: Cost, expires: Moment) -> Result<u64, Refusal> {
+        if self.crew(at.crew).is_closed() {
+            return Err(Refusal::Closed);
+        }
+        let admissible_bytes = self.largest_bytes_of(at);
+        let bytes = cost.total_bytes().filter(|bytes| *bytes <= admissible_bytes);
+        let bytes = bytes.ok_or(Refusal::NeverFits { admissible_bytes })?;
+        if expires <= self.accounts.now() { Err(Refusal::Expired) } else { Ok(bytes) }
     }
 
     /// Names who is to be told when the job that stands outside gets its place.
@@ -262,6 +265,19 @@ impl<J, W> Admission<J, W> {
 
     fn count(&mut self, at: LaneId, ended: Ended, waited: Duration) {
         self.crew_mut(at.crew).lane_mut(at.lane).count(ended, waited);
+    }
+
+    /// `since`: never, where nothing has waited.
+    fn count_refusal(&mut self, at: LaneId, refusal: Refusal, since: Moment) {
+        let ended = match refusal {
+            Refusal::Full(_) => Ended::RefusedFull,
+            Refusal::OwnWorker => Ended::RefusedOwnWorker,
+            Refusal::NeverFits { .. } | Refusal::InputAbove { .. } => Ended::RefusedNeverFits,
+            Refusal::Expired => Ended::Expired,
+            Refusal::Closed => Ended::RefusedClosed,
+        };
+        let waited = self.accounts.now().since(since);
+        self.count(at, ended, waited);
     }
 
     /// Gives back the limit that a job met, and how long it waited.

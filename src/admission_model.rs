@@ -8,6 +8,7 @@ mod model;
 mod op;
 mod order;
 mod pair;
+mod places;
 mod shares;
 mod steps;
 
@@ -66,14 +67,23 @@ fn op() -> impl Strategy<Value = Op> {
         2 => Just(Patience::Try),
         1 => Just(Patience::OwnWorker),
     ];
-    let within = prop_oneof![5 => Just(None), 2 => (0..300_000_000_u64).prop_map(Some)];
+    let within = || prop_oneof![5 => Just(None), 2 => (0..300_000_000_u64).prop_map(Some)];
     let ended = prop_oneof![Just(Ended::Completed), Just(Ended::Panicked), Just(Ended::Cancelled)];
     prop_oneof![
-        40 => (which(), which(), (working, bytes()), patience, within).prop_map(
+        40 => (which(), which(), (working, bytes()), patience, within()).prop_map(
             |(crew, lane, (working, input), patience, within)| {
                 Op::Offer { crew, lane, working, input, patience, within }
             }
         ),
+        8 => (which(), which(), (bytes(), bytes()), within()).prop_map(
+            |(crew, lane, (working, input), within)| {
+                Op::Reserve { crew, lane, working, input, within }
+            }
+        ),
+        3 => (which(), bytes(), bytes())
+            .prop_map(|(place, working, input)| Op::Declare(place, working, input)),
+        6 => which().prop_map(Op::EnterReserved),
+        2 => which().prop_map(Op::GiveUpReserved),
         25 => (which(), ended, any::<bool>())
             .prop_map(|(worker, ended, stays_awake)| Op::Work { worker, ended, stays_awake }),
         5 => which().prop_map(Op::Withdraw),

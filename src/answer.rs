@@ -63,7 +63,13 @@ pub(crate) enum Growth {
 pub(crate) enum Refusal {
     Full(Limit),
     OwnWorker,
-    NeverFits { admissible_bytes: u64 },
+    NeverFits {
+        admissible_bytes: u64,
+    },
+    /// The input is more than may ever wait.
+    InputAbove {
+        limit_bytes: u64,
+    },
     Expired,
     Closed,
 }

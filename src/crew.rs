@@ -18,6 +18,7 @@ use crate::sys::clock::Moment;
 mod ending;
 mod expiry;
 mod lanes;
+mod places;
 mod turns;
 #[cfg(test)]
 pub(crate) use turns::WINDOW;
@@ -173,7 +174,7 @@ impl<J, W> Crew<J, W> {
         let Some(queue) = self.lanes.get(lane) else { return };
         let intake = &mut intake.lanes[lane];
         let has_room = queue.outside.is_empty() && !queue.may_choose();
-        intake.room_jobs = if has_room { queue.limit_jobs - queue.inside.len() } else { 0 };
+        intake.room_jobs = if has_room { queue.limit_jobs - queue.taken_places() } else { 0 };
         intake.room_bytes = queue.limit_input_bytes - queue.inside_bytes;
         intake.terms = accounts.get(queue.account).terms;
     }
@@ -209,9 +210,7 @@ impl<J, W> Crew<J, W> {
         entry: Entry<J, W>,
         accounts: &mut Accounts,
     ) {
-        if entry.expires < Moment::NEVER {
-            self.expiring.insert((entry.expires, lane, seq));
-        }
+        self.note_expiry(entry.expires, lane, seq);
         let queue = &self.lanes[lane];
         let has_place = queue.outside.is_empty()
             && queue.has_room(entry.input_bytes)
@@ -365,7 +364,7 @@ impl<J, W> Crew<J, W> {
         self.waiting_jobs += 1;
         self.waiting_bytes += entry.input_bytes;
         self.lanes[lane].inside_bytes += entry.input_bytes;
-        self.lanes[lane].inside.push(seq, entry);
+        self.lanes[lane].inside.insert(seq, entry);
     }
 
     /// Notes the age of all who may have got room in their lanes, before any of them is let in.
@@ -411,11 +410,16 @@ impl<J, W> Crew<J, W> {
     pub(crate) fn limit_met_outside(&self, lane: usize) -> Option<Limit> {
         let (_, first) = self.lanes[lane].outside.front()?;
         let input_bytes = first.input_bytes;
-        Some(self.lanes[lane].limit_met_by(input_bytes).unwrap_or(Limit::WaitingBytes {
+        let limit = self.lanes[lane].limit_met_by(input_bytes);
+        Some(limit.unwrap_or_else(|| self.waiting_limit_met_by(input_bytes)))
+    }
+
+    fn waiting_limit_met_by(&self, input_bytes: u64) -> Limit {
+        Limit::WaitingBytes {
             input_bytes,
             waiting_bytes: self.waiting_bytes,
             limit_bytes: self.waiting_limit_bytes,
-        }))
+        }
     }
 
     /// Changes what a lane's jobs in flight, and their permits, hold.

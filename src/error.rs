@@ -92,6 +92,16 @@ pub enum Refused {
         /// lanes, and by the lane's ceilings.
         admissible_bytes: u64,
     },
+    /// Never, in a place that is [reserved](crate::Lane::try_reserve): the input is more than may wait in
+    /// the lane at all.
+    #[error("input never has a place: it is {}, and at most {} may wait in the lane",
+        Bytes(*.input_bytes), Bytes(*.limit_bytes))]
+    InputAbove {
+        /// The declared input.
+        input_bytes: u64,
+        /// The most that may wait, in the lane and in the executor.
+        limit_bytes: u64,
+    },
     /// The job waited outside a lane for bytes that permits hold, and the budget
     /// [has stood still](crate::Budget::set_stall_timeout) for too long.
     #[error("budget stands still: job needs {} and {} are free; no job runs, and {permits} permits \

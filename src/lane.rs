@@ -10,12 +10,14 @@ use crate::error::{Refused, SubmitError};
 use crate::handle::Handle;
 use crate::job::{Cell, Job, Outcome};
 use crate::map::Map;
+use crate::place::Place;
 use crate::scope::{self, Scope};
 use crate::shared::Shared;
 use crate::submitting::Submitting;
+use crate::sys::clock::Moment;
 
 mod enter;
-pub(crate) use enter::{Entered, Patience};
+pub(crate) use enter::{Entered, Patience, as_refused};
 
 /// One bounded submission queue of an executor.
 ///
@@ -87,7 +89,7 @@ impl Lane {
         &self.shared
     }
 
-    fn id(&self) -> LaneId {
+    pub(crate) fn id(&self) -> LaneId {
         LaneId { crew: self.shared.crew, lane: self.lane }
     }
 
@@ -280,6 +282,44 @@ impl Lane {
             None => Patience::Forever,
         };
         self.submit_with(patience, cost, work)
+    }
+
+    /// Takes a place in the lane for a job that is still to come, if there is one now: for a body that
+    /// has not been read yet.
+    ///
+    /// The place counts as a waiting job with the cost's input. Read no more than that, or
+    /// [declare](Place::declare) more before it is read, and then [submit](Place::submit) the job, with
+    /// the input, in its place. So what is refused is refused before its input takes memory, and
+    /// what is accepted is counted from the first byte on.
+    ///
+    /// # Errors
+    ///
+    /// As for [`try_submit`](Lane::try_submit), and [`Refused::InputAbove`]: a lane that may not queue the
+    /// input has no place for it. One of capacity 0 has none at all.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use admit::{Budget, Cost, Executor, MIB, Refused};
+    ///
+    /// let budget = Budget::new(64 * MIB, 0)?;
+    /// let executor = Executor::builder().workers(1).budget(budget).waiting_bytes(8 * MIB).build()?;
+    /// let lane = executor.default_lane();
+    /// let place = lane.try_reserve(Cost::new(MIB).input(6 * MIB))?;
+    /// let refused = lane.try_reserve(Cost::new(MIB).input(6 * MIB)).unwrap_err();
+    /// assert!(matches!(refused, Refused::Full(_)));
+    /// let body = vec![7_u8; 6 << 20]; // now it may be read
+    /// assert_eq!(place.submit(move || body.len())?.join()?, 6 << 20);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn try_reserve(&self, cost: Cost) -> Result<Place, Refused> {
+        Place::reserve(self, cost)
+    }
+
+    /// When a job that is submitted now has to have started.
+    pub(crate) fn times(&self) -> (Moment, Moment) {
+        let since = Moment::now();
+        (since, self.start_within.map_or(Moment::NEVER, |time| since.after(time)))
     }
 
     /// Submits a job, in a future that waits for a place while the lane is full.

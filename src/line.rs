@@ -34,6 +34,22 @@ impl<T> Line<T> {
         self.len += 1;
     }
 
+    /// Joins the line where its number belongs: mostly at the end, or near it.
+    pub(crate) fn insert(&mut self, seq: u64, item: T) {
+        if self.places.back().is_none_or(|(last, _)| *last < seq) {
+            return self.push(seq, item);
+        }
+        let at = self.places.partition_point(|(other, _)| *other < seq);
+        self.places.insert(at, (seq, Some(item)));
+        self.len += 1;
+    }
+
+    /// The first of those behind this number.
+    pub(crate) fn behind(&self, seq: u64) -> Option<(u64, &T)> {
+        let at = self.places.partition_point(|(other, _)| *other <= seq);
+        self.places.range(at..).find_map(|(seq, item)| Some((*seq, item.as_ref()?)))
+    }
+
     pub(crate) fn front(&self) -> Option<(u64, &T)> {
         let (seq, item) = self.places.front()?;
         Some((*seq, item.as_ref().expect("the front place is never empty")))

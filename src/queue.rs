@@ -83,6 +83,8 @@ pub(crate) struct Queue<J, W> {
     pub(crate) counts: Counts,
     #[cfg(feature = "hdrhistogram")]
     pub(crate) wait_times: WaitTimes,
+    /// Places that are taken for jobs still to come. Their bytes are among those inside.
+    pub(crate) reserved_jobs: usize,
     /// Jobs that left without running, and whose closures have not been dropped.
     pub(crate) leaving: usize,
     /// How many hold a lane that was added to an executor, and goes when it is not needed any
@@ -108,6 +110,7 @@ impl<J, W> Queue<J, W> {
             counts: Counts::default(),
             #[cfg(feature = "hdrhistogram")]
             wait_times: WaitTimes::default(),
+            reserved_jobs: 0,
             leaving: 0,
             handles: None,
         }
@@ -173,6 +176,15 @@ impl<J, W> Queue<J, W> {
         before.for_each(|other| self.passed.entry(other).or_default().once_more(now));
     }
 
+    /// A job joins before others that may have been passed: it has been passed as often as the first
+    /// of them, so that from the head back nobody has been passed less often than who is behind.
+    pub(crate) fn inherit_passes(&mut self, seq: u64) {
+        let behind = self.inside.behind(seq).and_then(|(behind, _)| self.passed.get(&behind));
+        if let Some(passed) = behind.copied() {
+            self.passed.insert(seq, passed);
+        }
+    }
+
     /// A job has left the line.
     #[inline]
     pub(crate) fn forget_passes(&mut self, seq: u64) {
@@ -198,16 +210,25 @@ impl<J, W> Queue<J, W> {
         self.outside.iter().fold(0, |sum, entry| sum.saturating_add(entry.input_bytes))
     }
 
+    pub(crate) fn taken_places(&self) -> usize {
+        self.inside.len() + self.reserved_jobs
+    }
+
     pub(crate) fn has_room(&self, input_bytes: u64) -> bool {
         self.limit_met_by(input_bytes).is_none()
     }
 
     /// Which of the lane's own limits keeps a job with this much input out, if one does.
     pub(crate) fn limit_met_by(&self, input_bytes: u64) -> Option<Limit> {
-        if self.inside.len() >= self.limit_jobs {
-            let waiting = self.inside.len();
+        let waiting = self.taken_places();
+        if waiting >= self.limit_jobs {
             return Some(Limit::LaneJobs { waiting, limit: self.limit_jobs });
         }
+        self.bytes_met_by(input_bytes)
+    }
+
+    /// The same for a job that has its place.
+    pub(crate) fn bytes_met_by(&self, input_bytes: u64) -> Option<Limit> {
         if input_bytes > 0 && input_bytes > self.limit_input_bytes - self.inside_bytes {
             return Some(Limit::LaneInputBytes {
                 input_bytes,

@@ -85,7 +85,7 @@ impl Pair {
             let passed_it = |other: &&ModelJob| {
                 let is_behind =
                     (other.crew, other.lane) == (job.crew, job.lane) && other.id > job.id;
-                is_behind && other.was_admitted
+                is_behind && other.admitted_as.is_some_and(|nth| nth > job.came_after)
             };
             let passed = model.jobs.iter().filter(passed_it).count();
             assert!(passed <= self.bound as usize, "I2: job {} was passed {passed} times", job.id);
@@ -128,9 +128,11 @@ impl Pair {
             let jobs: Vec<&ModelJob> =
                 model.jobs.iter().filter(|job| (job.crew, job.lane) == (id, number)).collect();
             let ModelLine { limit_jobs, limit_bytes, .. } = crew.lanes[&number];
-            let inside = (lane.inside.len(), lane.inside_bytes);
+            let inside = (lane.taken_places(), lane.inside_bytes);
             assert_eq!(inside, model.inside(id, Some(number)), "inside lane {number}");
             assert!(inside.0 <= limit_jobs && inside.1 <= limit_bytes);
+            let reserved = jobs.iter().filter(|job| job.at == At::Reserved).count();
+            assert_eq!(lane.reserved_jobs, reserved);
             let outside = jobs.iter().filter(|job| job.at == At::Outside).count();
             assert_eq!(lane.outside.len(), outside, "outside lane {number}");
             let head = model.next_in(id, number).map(|job| (job.id, job.need));

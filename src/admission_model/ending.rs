@@ -43,6 +43,11 @@ impl Pair {
         if aborts {
             self.close_and_abort();
         }
+        // Whatever the end is, half of them come late.
+        while let Some((id, _)) = self.reserved().first().copied() {
+            let come = Op::EnterReserved(0);
+            self.apply(if id % 2 == 0 { &come } else { &Op::GiveUpReserved(0) });
+        }
         self.run_until_quiet();
         let can_run = |job: &ModelJob| !self.model.crew(job.crew).workers.is_empty();
         let waiting = self.model.jobs_at(|job| job.waits() && can_run(job));

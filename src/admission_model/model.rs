@@ -47,6 +47,8 @@ impl Who {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum At {
+    /// It has a place, and has not come.
+    Reserved,
     Outside,
     Inside,
     /// Admitted as the how manieth of all.
@@ -70,7 +72,9 @@ pub(super) struct ModelJob {
     pub(super) held: u64,
     pub(super) since: Moment,
     pub(super) expires: Moment,
-    pub(super) was_admitted: bool,
+    /// How many had been admitted when it came, and when it was admitted.
+    pub(super) came_after: usize,
+    pub(super) admitted_as: Option<usize>,
     pub(super) at: At,
     pub(super) end: Option<Ended>,
     pub(super) passed: Passed,
@@ -277,13 +281,14 @@ impl Model {
         self.jobs_in_flight() == 0 && self.permits.is_empty()
     }
 
-    /// Jobs and input bytes inside, those bytes included that are still to be dropped.
+    /// Jobs and input bytes inside, places that are reserved included, and those bytes that are still to be dropped.
     pub(super) fn inside(&self, crew: usize, lane: Option<usize>) -> (usize, u64) {
         let (mut inside, mut bytes) = (0, 0);
         for job in &self.jobs {
             if job.crew == crew && lane.is_none_or(|lane| lane == job.lane) {
-                inside += usize::from(job.at == At::Inside);
-                bytes += if matches!(job.at, At::Inside | At::Leaving) { job.input } else { 0 };
+                inside += usize::from(matches!(job.at, At::Inside | At::Reserved));
+                let counts = matches!(job.at, At::Inside | At::Leaving | At::Reserved);
+                bytes += if counts { job.input } else { 0 };
             }
         }
         (inside, bytes)
@@ -300,7 +305,7 @@ impl Model {
     }
 
     pub(super) fn is_over(&self, crew: usize) -> bool {
-        let left = |job: &ModelJob| matches!(job.at, At::Running | At::Over);
+        let left = |job: &ModelJob| matches!(job.at, At::Running | At::Over | At::Reserved);
         self.crew(crew).closed && self.jobs.iter().all(|job| job.crew != crew || left(job))
     }
 
@@ -361,10 +366,11 @@ impl Model {
                 self.told.push((Who::Acquirer(id), Verdict::Go));
             } else {
                 self.admitted += 1;
-                let ready = At::Ready(self.admitted);
+                let admitted = self.admitted;
+                let ready = At::Ready(admitted);
                 let job = self.job_mut(id);
                 job.held = need;
-                job.was_admitted = true;
+                job.admitted_as = Some(admitted);
                 let was = std::mem::replace(&mut job.at, ready);
                 if was == At::Outside {
                     let submitter = self.job_mut(id).submitter();

@@ -46,6 +46,18 @@ pub(super) enum Op {
         /// In how many nanoseconds it must not start any more.
         within: Option<u64>,
     },
+    /// A place is taken for a job that is still to come.
+    Reserve {
+        crew: u8,
+        lane: u8,
+        working: u64,
+        input: u64,
+        within: Option<u64>,
+    },
+    /// The job will have another cost.
+    Declare(u8, u64, u64),
+    EnterReserved(u8),
+    GiveUpReserved(u8),
     Withdraw(u8),
     Cancel(u8),
     Left(u8),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::model::{At, Doing, Id, Model, ModelPermit, Name, Who};
+use super::model::{At, Doing, Id, Model, ModelJob, ModelPermit, Name, Who};
 use super::op::Op;
 use crate::admission::Admission;
 use crate::answer::{Growth, LaneId, Slot, Ticket};
@@ -44,6 +44,8 @@ pub(super) struct Pair {
     /// The most passes that were ever allowed.
     pub(super) bound: u32,
     pub(super) tickets: Vec<(Id, Ticket)>,
+    /// Of jobs that have not come.
+    pub(super) reserved_places: Vec<(Id, Ticket)>,
     pub(super) requests: Vec<(Id, u64)>,
     pub(super) drains: Vec<(usize, Id, u64)>,
     pub(super) places: Vec<(Id, Place)>,
@@ -62,6 +64,7 @@ impl Pair {
             now: 0,
             bound: 0,
             tickets: Vec::new(),
+            reserved_places: Vec::new(),
             requests: Vec::new(),
             drains: Vec::new(),
             places: Vec::new(),
@@ -125,9 +128,10 @@ impl Pair {
                     let held = lanes.filter(|(_, lane)| lane.handles == Some(1));
                     held.map(|(lane, _)| LaneId { crew: *crew, lane: *lane })
                 });
-                // Who waits for a place holds the lane.
+                // Who waits for a place, or has one, holds the lane.
                 let waits = |at: &LaneId| {
-                    let jobs = model.jobs.iter().filter(|job| job.at == At::Outside);
+                    let is_outside = |job: &&ModelJob| matches!(job.at, At::Outside | At::Reserved);
+                    let jobs = model.jobs.iter().filter(is_outside);
                     jobs.map(|job| (job.crew, job.lane)).any(|lane| lane == (at.crew, at.lane))
                 };
                 let at = pick(&held.filter(|at| !waits(at)).collect::<Vec<_>>(), lane)?;
@@ -177,6 +181,26 @@ impl Pair {
                 let lane = pick(&lanes, lane)?;
                 let cost = Cost::new(working).input(input);
                 self.offer(id, LaneId { crew, lane }, cost, patience, within);
+            }
+            Op::Reserve { crew, lane, working, input, within } => {
+                let crew = pick(&crews, crew)?;
+                let lanes = model.crew(crew).lanes.iter();
+                let held = lanes.filter(|(_, lane)| lane.handles != Some(0));
+                let lanes: Vec<usize> = held.map(|(lane, _)| *lane).collect();
+                let lane = pick(&lanes, lane)?;
+                self.reserve(id, LaneId { crew, lane }, Cost::new(working).input(input), within);
+            }
+            Op::Declare(place, working, input) => {
+                let (id, ticket) = pick(&self.reserved(), place)?;
+                self.declare(id, ticket, Cost::new(working).input(input));
+            }
+            Op::EnterReserved(place) => {
+                let (id, ticket) = pick(&self.reserved(), place)?;
+                self.enter_reserved(id, ticket);
+            }
+            Op::GiveUpReserved(place) => {
+                let (id, ticket) = pick(&self.reserved(), place)?;
+                self.give_up_reserved(id, ticket);
             }
             Op::Withdraw(job) => {
                 let (id, ticket) = self.pick_ticket(job)?;

@@ -14,6 +14,13 @@ impl<J, W> Crew<J, W> {
         self.expiring.first().is_some_and(|(expires, ..)| *expires <= accounts.now())
     }
 
+    #[inline]
+    pub(super) fn note_expiry(&mut self, expires: Moment, lane: usize, seq: u64) {
+        if expires < Moment::NEVER {
+            self.expiring.insert((expires, lane, seq));
+        }
+    }
+
     /// A job has left.
     #[inline]
     pub(super) fn forget_expiry(&mut self, expires: Moment, lane: usize, seq: u64) {

@@ -9,7 +9,6 @@ use crate::cost::Cost;
 use crate::effects::Verdict;
 use crate::error::Refused;
 use crate::job::Job;
-use crate::sys::clock::Moment;
 use crate::waiter::Waiter;
 use crate::waits::{self, Target};
 
@@ -55,8 +54,7 @@ impl Lane {
         if self.shared.was_forked() {
             return Err(Refused::Forked);
         }
-        let since = Moment::now();
-        let expires = self.start_within.map_or(Moment::NEVER, |time| since.after(time));
+        let (since, expires) = self.times();
         let job = match self.shared.gate.accept(self.id(), cost, since, expires, job) {
             Ok(ticket) => return Ok(Entered::Inside(ticket)),
             Err(job) => job,
@@ -137,11 +135,14 @@ impl Lane {
     }
 }
 
-fn as_refused(refusal: Refusal, cost: Cost) -> Refused {
+pub(crate) fn as_refused(refusal: Refusal, cost: Cost) -> Refused {
     match refusal {
         Refusal::Full(limit) => Refused::Full(limit),
         Refusal::OwnWorker => Refused::OwnWorker,
         Refusal::NeverFits { admissible_bytes } => Refused::NeverFits { cost, admissible_bytes },
+        Refusal::InputAbove { limit_bytes } => {
+            Refused::InputAbove { input_bytes: cost.input_bytes(), limit_bytes }
+        }
         Refusal::Expired => Refused::Expired,
         Refusal::Closed => Refused::Closed,
     }
