@@ -6,9 +6,9 @@
 //! double grant fails the assertions I1 and I3 of the ledger. In a model time may run out at
 //! any moment (see `sync::park_timeout`).
 
-use std::pin::Pin;
+mod tasks;
+
 use std::sync::Arc;
-use std::task::{self, Poll, Waker};
 use std::time::Duration;
 
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
@@ -444,82 +444,6 @@ fn jobs_start_in_time_or_expire_and_strand_nobody() {
         let expired: u64 = producers.into_iter().map(|its| its.join().expect("no panic")).sum();
         let counts = executor.stats().counts;
         assert_eq!((counts.expired, counts.completed), (expired, 6 - expired));
-        drop(executor);
-        assert_all_returned(&budget);
-    });
-}
-
-#[test]
-fn tasks_and_threads_that_submit_and_wait_are_all_woken() {
-    check(|| {
-        let budget = Budget::new(10, 0).expect("no reserve");
-        let executor = Arc::new(executor(1, 1, &budget));
-        let task = {
-            let executor = Arc::clone(&executor);
-            thread::spawn(move || {
-                shuttle::future::block_on(async {
-                    let one = executor.submit_async(Cost::new(7), || 1);
-                    let two = executor.submit_async(Cost::new(7), || 2);
-                    let (two, one) = (two.await.expect("open"), one.await.expect("open"));
-                    two.await.expect("runs") + one.await.expect("runs")
-                })
-            })
-        };
-        let handle = executor.submit(Cost::new(7), || 3).expect("open");
-        assert_eq!(handle.join().expect("runs") + task.join().expect("no panic"), 6);
-        drop(executor);
-        assert_all_returned(&budget);
-    });
-}
-
-#[test]
-fn tasks_that_are_dropped_while_they_wait_strand_nobody_and_leave_nothing() {
-    check(|| {
-        let budget = Budget::new(10, 0).expect("no reserve");
-        let executor = Arc::new(executor(1, 1, &budget));
-        let task = {
-            let executor = Arc::clone(&executor);
-            thread::spawn(move || {
-                let mut submitting = executor.submit_async(Cost::new(7), || 1);
-                let mut context = task::Context::from_waker(Waker::noop());
-                match Pin::new(&mut submitting).poll(&mut context) {
-                    Poll::Pending => drop(submitting),
-                    Poll::Ready(handle) => {
-                        let mut handle = handle.expect("open").cancel_on_drop();
-                        let _ = Pin::new(&mut handle).poll(&mut context);
-                    }
-                }
-            })
-        };
-        let handles = [2, 3].map(|n| executor.submit(Cost::new(7), move || n).expect("open"));
-        for (handle, n) in handles.into_iter().zip([2, 3]) {
-            assert_eq!(handle.join().expect("runs"), n);
-        }
-        task.join().expect("no panic");
-        executor.drain().expect("not a worker");
-        let counts = executor.stats().counts;
-        assert_eq!(counts.completed + counts.cancelled, 3);
-        drop(executor);
-        assert_all_returned(&budget);
-    });
-}
-
-#[test]
-fn a_waker_that_is_replaced_while_the_job_ends_is_the_one_that_is_woken() {
-    check(|| {
-        let budget = Budget::new(10, 0).expect("no reserve");
-        let executor = executor(1, 1, &budget);
-        let handle = executor.submit(Cost::new(7), || 1).expect("open");
-        let value = shuttle::future::block_on(async move {
-            let mut handle = handle;
-            // By another waker at first, as if it had been moved.
-            let mut context = task::Context::from_waker(Waker::noop());
-            if let Poll::Ready(value) = Pin::new(&mut handle).poll(&mut context) {
-                return value;
-            }
-            handle.await
-        });
-        assert_eq!(value.expect("runs"), 1);
         drop(executor);
         assert_all_returned(&budget);
     });

@@ -23,8 +23,10 @@ pub struct LaneStats {
     pub waiting_jobs: usize,
     /// The most that may.
     pub capacity: usize,
+    /// [Places](crate::Place) that are taken for jobs still to come.
+    pub reserved_places: usize,
     /// The input bytes that wait in the queue, with those of cancelled jobs until they are
-    /// dropped.
+    /// dropped, and those of places that are taken.
     pub waiting_input_bytes: u64,
     /// The most that may.
     pub limit_input_bytes: u64,
@@ -183,6 +185,7 @@ impl Stats {
             stats.lanes.push(LaneStats {
                 name: Arc::clone(&lane.name),
                 waiting_jobs: lane.inside.len(),
+                reserved_places: lane.reserved_jobs,
                 capacity: lane.limit_jobs,
                 waiting_input_bytes: lane.inside_bytes,
                 limit_input_bytes: lane.limit_input_bytes,

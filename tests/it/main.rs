@@ -23,6 +23,7 @@ mod mix;
 mod nested;
 mod outcome;
 mod oversize;
+mod places;
 mod plan;
 mod reentry;
 mod refusal;
