@@ -145,6 +145,13 @@ impl<J, W> Admission<J, W> {
         self.largest_bytes()(&self.accounts.get(account).terms)
     }
 
+    /// How long a job that came to the lane now would wait.
+    pub(crate) fn predicted_wait(&mut self, at: LaneId) -> Duration {
+        let (crew, accounts) = self.crew_and_accounts(at.crew);
+        let has_worker = crew.has_free_worker_for(accounts.get(crew.lane(at.lane).account));
+        crew.lane_mut(at.lane).predicted_wait(usize::from(!has_worker), accounts.now())
+    }
+
     // A job's way in.
 
     /// Learns of the jobs that were taken in on credit.

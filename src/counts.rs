@@ -95,6 +95,13 @@ impl Counts {
         *counts.of_mut(ended)
     }
 
+    /// How many had a place and have it no more.
+    pub(crate) fn left(&self) -> u64 {
+        let Counts { completed, panicked, cancelled, aborted, evicted, stalled, expired, .. } =
+            *self;
+        completed + panicked + cancelled + aborted + evicted + stalled + expired
+    }
+
     fn of_mut(&mut self, ended: Ended) -> &mut u64 {
         match ended {
             Ended::Completed => &mut self.completed,

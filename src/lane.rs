@@ -170,6 +170,29 @@ impl Lane {
         }
     }
 
+    /// How long a job that is submitted now would wait, as far as can be told: for those whom there is
+    /// no place for, to be told when to come again.
+    ///
+    /// It is the number of those who wait, over the pace at which jobs have left the lane in the last
+    /// second or two. That is known from when it is asked for the second time within ten seconds; until
+    /// then, and while none leave, it is as long as the oldest has waited. Zero where nobody waits and a
+    /// worker is free. An estimate: what comes next may be larger.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use admit::{Budget, Executor, MIB};
+    ///
+    /// let executor = Executor::builder().workers(1).budget(Budget::new(64 * MIB, 0)?).build()?;
+    /// assert_eq!(executor.default_lane().predicted_wait(), Duration::ZERO);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn predicted_wait(&self) -> Duration {
+        let id = self.id();
+        self.shared.gate.change(|state| state.predicted_wait(id))
+    }
+
     /// Submits a job, waiting for a place while the lane is full.
     ///
     /// # Errors

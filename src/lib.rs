@@ -115,6 +115,7 @@ mod effects;
 mod crew;
 mod bench;
 mod queue;
+mod pace;
 mod permits;
 mod line;
 mod ledger;

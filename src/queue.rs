@@ -9,6 +9,7 @@ use crate::counts::{Counts, Ended};
 use crate::error::Limit;
 use crate::line::Line;
 use crate::overtaking::Overtaking;
+use crate::pace::Pace;
 use crate::sys::clock::Moment;
 #[cfg(feature = "hdrhistogram")]
 use crate::wait_times::WaitTimes;
@@ -83,6 +84,7 @@ pub(crate) struct Queue<J, W> {
     pub(crate) counts: Counts,
     #[cfg(feature = "hdrhistogram")]
     pub(crate) wait_times: WaitTimes,
+    pace: Pace,
     /// Places that are taken for jobs still to come. Their bytes are among those inside.
     pub(crate) reserved_jobs: usize,
     /// Jobs that left without running, and whose closures have not been dropped.
@@ -110,6 +112,7 @@ impl<J, W> Queue<J, W> {
             counts: Counts::default(),
             #[cfg(feature = "hdrhistogram")]
             wait_times: WaitTimes::default(),
+            pace: Pace::default(),
             reserved_jobs: 0,
             leaving: 0,
             handles: None,
@@ -135,6 +138,23 @@ impl<J, W> Queue<J, W> {
         self.counts.count(ended, waited);
         #[cfg(feature = "hdrhistogram")]
         self.wait_times.record(ended, waited);
+    }
+
+    /// How long somebody who came now would wait. `ahead`: for how many workers beside those who wait.
+    pub(crate) fn predicted_wait(&mut self, ahead: usize, now: Moment) -> Duration {
+        let before = self.taken_places() + self.outside.len() + ahead;
+        let pace = self.pace.look(now, self.counts.left());
+        match pace {
+            _ if before == 0 => Duration::ZERO,
+            Some((time, left)) if left > 0 => time.mul_f64(before as f64 / left as f64),
+            // Nobody has left: no less than that, then.
+            Some((time, _)) => time.max(self.oldest_wait(now)),
+            None => self.oldest_wait(now),
+        }
+    }
+
+    fn oldest_wait(&self, now: Moment) -> Duration {
+        self.oldest_since().map_or(Duration::ZERO, |since| now.since(since))
     }
 
     /// Since when the one that has waited longest has.

@@ -10,13 +10,14 @@ const PLAIN: [&str; 8] =
 
 /// The mechanism, from the bottom up. A module uses those before it, and plain data, and nothing
 /// else: so edges point one way, and none to the surface.
-const MECHANISM: [&str; 22] = [
+const MECHANISM: [&str; 23] = [
     "sys",
     "sync",
     "line",
     "accounts",
     "answer",
     "effects",
+    "pace",
     "queue",
     "intake",
     "bench",
@@ -101,6 +102,7 @@ fn the_state_machine_has_no_lock_no_thread_and_no_clock() {
         "bench.rs",
         "permits.rs",
         "queue.rs",
+        "pace.rs",
         "line.rs",
         "ledger.rs",
         "intake.rs",

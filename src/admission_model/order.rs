@@ -120,3 +120,28 @@ fn submissions_that_leave_are_not_remembered_until_their_deadlines() {
     state.abort_waiting(0);
     assert_eq!(state.crew(0).expiring(), 0);
 }
+
+/// One worker, a job a second: who comes now waits a second for each before it.
+#[test]
+fn a_wait_is_predicted_by_the_pace_at_which_jobs_leave() {
+    let seconds = |seconds: u64| Moment::at(seconds * 1_000_000_000);
+    let wait = std::time::Duration::from_secs;
+    let mut state = State::new(CAPACITY, 0);
+    state.attach(Crew::new(0), vec![plan("default", Terms::PLAIN)]).expect("fits");
+    let at = LaneId { crew: 0, lane: 0 };
+    state.start_worker(0);
+    state.set_time(seconds(1));
+    assert_eq!(state.predicted_wait(at), wait(0), "a worker is free");
+    (0..10).for_each(|_| _ = offer(&mut state, 0, 0, 1));
+    let mut grant = state.take(0).expect("a worker is free");
+    for second in 2..6 {
+        state.set_time(seconds(second));
+        grant = finish(&mut state, 0, grant).expect("more wait");
+        let (waiting, running) = (10 - second, 1);
+        let predicted = state.predicted_wait(at);
+        assert_eq!(predicted, wait(waiting + running), "in second {second}");
+    }
+    state.set_time(seconds(30));
+    assert_eq!(state.predicted_wait(at), wait(30), "all began at 0, and what was known is old");
+    drop(grant);
+}
