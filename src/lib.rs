@@ -102,6 +102,10 @@ mod counts;
 #[cfg(feature = "hdrhistogram")]
 mod wait_times;
 mod error;
+#[cfg(feature = "axum")]
+pub mod axum;
+#[cfg(feature = "tower")]
+pub mod tower;
 
 mod shared;
 mod worker;

@@ -143,5 +143,4 @@ fn a_wait_is_predicted_by_the_pace_at_which_jobs_leave() {
     }
     state.set_time(seconds(30));
     assert_eq!(state.predicted_wait(at), wait(30), "all began at 0, and what was known is old");
-    drop(grant);
 }

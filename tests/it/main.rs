@@ -29,6 +29,8 @@ mod reentry;
 mod refusal;
 mod regressions;
 mod scope;
+#[cfg(feature = "axum")]
+mod services;
 #[cfg(feature = "hdrhistogram")]
 mod wait_times;
 mod why;
