@@ -271,7 +271,7 @@ impl<J, W> Admission<J, W> {
     }
 
     fn count(&mut self, at: LaneId, ended: Ended, waited: Duration) {
-        self.crew_mut(at.crew).lane_mut(at.lane).count(ended, waited);
+        self.crew_mut(at.crew).lane_mut(at.lane).count(ended, waited, None);
     }
 
     /// `since`: never, where nothing has waited.

@@ -38,6 +38,8 @@ pub(crate) struct Done {
     pub(crate) slot: usize,
     pub(crate) ended: Ended,
     pub(crate) waited: Duration,
+    /// Where somebody wants to know.
+    pub(crate) ran: Option<Duration>,
 }
 
 /// A worker's priority for the system's scheduler.

@@ -453,7 +453,7 @@ impl<J, W> Crew<J, W> {
         if self.lanes[lane].turn.is_none() {
             self.note_head(lane, accounts);
         }
-        self.lanes[lane].count(done.ended, done.waited);
+        self.lanes[lane].count(done.ended, done.waited, done.ran);
         self.retire(lane, accounts);
         bytes
     }

@@ -288,7 +288,7 @@ mod tests {
                 }),
                 Worker::Running(Grant { slot, .. }) => {
                     let waited = std::time::Duration::ZERO;
-                    let done = Done { slot, ended: Ended::Completed, waited };
+                    let done = Done { slot, ended: Ended::Completed, waited, ran: None };
                     let mut grant = self.state.finish(0, done);
                     if self.state.wants_arrivals(0) {
                         self.state.receive(&mut self.intake);

@@ -266,9 +266,17 @@ impl Lane {
     /// Needs the feature `hdrhistogram`, with which every job that ends is recorded; without it
     /// [`Counts::waited`](crate::Counts::waited) has their sum.
     #[cfg(feature = "hdrhistogram")]
-    pub fn wait_times(&self) -> crate::WaitTimes {
+    pub fn wait_times(&self) -> crate::Times {
         let id = self.id();
         self.shared.gate.look(|state| state.crew(id.crew).lane(id.lane).wait_times.clone())
+    }
+
+    /// How long the lane's jobs ran, by how they ended: as of this instant. Needs the feature
+    /// `hdrhistogram`, with which every job is timed.
+    #[cfg(feature = "hdrhistogram")]
+    pub fn run_times(&self) -> crate::Times {
+        let id = self.id();
+        self.shared.gate.look(|state| state.crew(id.crew).lane(id.lane).run_times.clone())
     }
 
     /// How many jobs, and how many of their bytes, the lane and the budget have room for.

@@ -100,10 +100,12 @@ mod stats;
 mod why;
 mod counts;
 #[cfg(feature = "hdrhistogram")]
-mod wait_times;
+mod times;
 mod error;
 #[cfg(feature = "axum")]
 pub mod axum;
+#[cfg(feature = "prometheus-client")]
+pub mod prometheus;
 #[cfg(feature = "tower")]
 pub mod tower;
 
@@ -169,7 +171,7 @@ pub use scope::Scope;
 pub use stats::{LaneStats, Stats};
 pub use submitting::Submitting;
 #[cfg(feature = "hdrhistogram")]
-pub use wait_times::WaitTimes;
+pub use times::Times;
 pub use why::{Holder, HolderKind, Resource, Why};
 
 /// What README shows is compiled and run.

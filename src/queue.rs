@@ -12,7 +12,7 @@ use crate::overtaking::Overtaking;
 use crate::pace::Pace;
 use crate::sys::clock::Moment;
 #[cfg(feature = "hdrhistogram")]
-use crate::wait_times::WaitTimes;
+use crate::times::Times;
 
 /// What a lane is to be like.
 #[derive(Clone, Debug)]
@@ -83,7 +83,9 @@ pub(crate) struct Queue<J, W> {
     pub(crate) account: AccountId,
     pub(crate) counts: Counts,
     #[cfg(feature = "hdrhistogram")]
-    pub(crate) wait_times: WaitTimes,
+    pub(crate) wait_times: Times,
+    #[cfg(feature = "hdrhistogram")]
+    pub(crate) run_times: Times,
     pace: Pace,
     /// Places that are taken for jobs still to come. Their bytes are among those inside.
     pub(crate) reserved_jobs: usize,
@@ -111,7 +113,9 @@ impl<J, W> Queue<J, W> {
             account,
             counts: Counts::default(),
             #[cfg(feature = "hdrhistogram")]
-            wait_times: WaitTimes::default(),
+            wait_times: Times::default(),
+            #[cfg(feature = "hdrhistogram")]
+            run_times: Times::default(),
             pace: Pace::default(),
             reserved_jobs: 0,
             leaving: 0,
@@ -132,12 +136,19 @@ impl<J, W> Queue<J, W> {
         self.inside.front().or_else(|| self.outside.front())
     }
 
-    /// A job, or a submission, has ended.
+    /// A job, or a submission, has ended. `ran`: for how long, if it has run and that was measured.
     #[inline]
-    pub(crate) fn count(&mut self, ended: Ended, waited: Duration) {
+    pub(crate) fn count(&mut self, ended: Ended, waited: Duration, ran: Option<Duration>) {
         self.counts.count(ended, waited);
         #[cfg(feature = "hdrhistogram")]
-        self.wait_times.record(ended, waited);
+        {
+            self.wait_times.record(ended, waited);
+            if let Some(ran) = ran.filter(|_| ended.has_run()) {
+                self.run_times.record(ended, ran);
+            }
+        }
+        #[cfg(not(feature = "hdrhistogram"))]
+        let _ = ran;
     }
 
     /// How long somebody who came now would wait. `ahead`: for how many workers beside those who wait.

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::answer::{JobId, Slot};
 use crate::counts::Ended;
@@ -75,6 +76,14 @@ pub(crate) struct Running {
     /// Where its bytes are: of a job that another one runs, those of the other.
     pub(crate) executor: ExecutorId,
     pub(crate) slot: Slot,
+}
+
+/// How long it takes, where somebody wants to know: a look at the precise clock costs as much as two
+/// locks.
+pub(crate) fn timed<R>(run: impl FnOnce() -> R) -> (R, Option<Duration>) {
+    let began = cfg!(feature = "hdrhistogram").then(Instant::now);
+    let result = run();
+    (result, began.map(|began| began.elapsed()))
 }
 
 /// Runs a job as what the thread runs.

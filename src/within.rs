@@ -37,9 +37,11 @@ pub(crate) fn run(running: &Running, executor: ExecutorId, ticket: Ticket) -> Jo
             let waited = Moment::now().since(since);
             let within =
                 Running { job: Arc::clone(&job), id, of: executor.place, ..running.clone() };
-            let ended = running::run_within(within);
+            let (ended, ran) = running::timed(|| running::run_within(within));
             drop(waiting);
-            shared.gate.change(|state| state.end_within(ticket.at, input_bytes, ended, waited));
+            shared
+                .gate
+                .change(|state| state.end_within(ticket.at, input_bytes, ended, waited, ran));
             job.complete();
             drop_quietly(job);
             Joined::Ran

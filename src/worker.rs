@@ -31,11 +31,12 @@ pub(crate) fn run(shared: Arc<Shared>, number: usize, rank: Rank) {
         // RUN
         let (place, executor) = (Slot { crew: shared.crew, slot, seq }, shared.id());
         let id = JobId { gate: executor.place.gate, seq };
-        let (job, ended) = if expires > now {
-            running::run(Running { job, id, of: executor.place, executor, slot: place })
+        let ((job, ended), ran) = if expires > now {
+            let running = Running { job, id, of: executor.place, executor, slot: place };
+            running::timed(|| running::run(running))
         } else {
             let ended = job.expire();
-            (job, ended)
+            ((job, ended), None)
         };
         if let Some(retention) = shared.retention.as_ref().filter(|_| bytes >= LEAST_JOB_BYTES) {
             // Without what the job still holds: kept bytes are others' now.
@@ -47,7 +48,7 @@ pub(crate) fn run(shared: Arc<Shared>, number: usize, rank: Rank) {
             retention.check(number, bytes, others_bytes);
         }
         // RELEASE, and fetch what that made room for. The closure is gone already (I4).
-        next = shared.gate.finish(shared.crew, Done { slot, ended, waited });
+        next = shared.gate.finish(shared.crew, Done { slot, ended, waited, ran });
         // COMPLETE
         job.complete();
         // With the last reference goes the payload of a panic that nobody asked for.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// Plain data that the public surface and the mechanism have in common.
 const PLAIN: [&str; 8] =
-    ["cost", "error", "ledger", "counts", "wait_times", "fact", "overtaking", "oversize"];
+    ["cost", "error", "ledger", "counts", "times", "fact", "overtaking", "oversize"];
 
 /// The mechanism, from the bottom up. A module uses those before it, and plain data, and nothing
 /// else: so edges point one way, and none to the surface.

@@ -104,7 +104,7 @@ impl<J, W> Admission<J, W> {
             let told = entry.submitter.map(|waiter| (waiter, Verdict::Stalled));
             self.effects.told.extend(told);
         }
-        self.crew_mut(at.crew).lane_mut(at.lane).count(Ended::Stalled, waited);
+        self.crew_mut(at.crew).lane_mut(at.lane).count(Ended::Stalled, waited, None);
         self.let_in(at);
     }
 }

@@ -32,9 +32,10 @@ impl<J, W> Admission<J, W> {
         input_bytes: u64,
         ended: Ended,
         waited: Duration,
+        ran: Option<Duration>,
     ) {
         let (crew, accounts) = self.crew_and_accounts(at.crew);
-        crew.lane_mut(at.lane).count(ended, waited);
+        crew.lane_mut(at.lane).count(ended, waited, ran);
         crew.left(at.lane, input_bytes);
         crew.ended();
         crew.retire(at.lane, accounts);

@@ -124,6 +124,8 @@ impl Pair {
             for ended in crate::counts::Ended::ALL {
                 let its = lane.wait_times.of(ended).map_or(0, |its| its.len());
                 assert_eq!(its, lane.counts.of(ended), "{ended:?} of lane {number}");
+                let ran = lane.run_times.of(ended).map_or(0, |its| its.len());
+                assert_eq!(ran, if ended.has_run() { its } else { 0 }, "{ended:?} that ran");
             }
             let jobs: Vec<&ModelJob> =
                 model.jobs.iter().filter(|job| (job.crew, job.lane) == (id, number)).collect();

@@ -31,7 +31,7 @@ fn offer(state: &mut State, crew: usize, lane: usize, bytes: u64) -> Offer {
 
 fn finish(state: &mut State, crew: usize, grant: Grant<u64>) -> Option<Grant<u64>> {
     let waited = std::time::Duration::ZERO;
-    state.finish(crew, Done { slot: grant.slot, ended: Ended::Completed, waited })
+    state.finish(crew, Done { slot: grant.slot, ended: Ended::Completed, waited, ran: None })
 }
 
 fn request(state: &mut State, bytes: u64) -> Option<u64> {

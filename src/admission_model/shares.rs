@@ -97,7 +97,7 @@ impl Machine {
         self.now = ends;
         self.state.set_time(Moment::at(self.now));
         let waited = std::time::Duration::ZERO;
-        let done = Done { slot, ended: Ended::Completed, waited };
+        let done = Done { slot, ended: Ended::Completed, waited, ran: None };
         self.free_workers += 1;
         if let Some(grant) = self.state.finish(0, done) {
             self.free_workers -= 1;
@@ -219,7 +219,7 @@ fn a_head_gets_its_turn_however_many_lanes_come_after_it() {
         (2 * ended..2 * ended + 2).for_each(|number| add(&mut state, number));
         state.set_time(Moment::at((10_000 + ended) * MILLISECOND));
         let (slot, waited) = (grant.slot, std::time::Duration::ZERO);
-        let done = Done { slot, ended: Ended::Completed, waited };
+        let done = Done { slot, ended: Ended::Completed, waited, ran: None };
         grant = state.finish(0, done).expect("jobs of new lanes wait");
         assert!(ended < 1000, "the old lane's job never has its turn");
     }

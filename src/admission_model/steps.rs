@@ -241,7 +241,13 @@ impl Pair {
         model.settle();
         self.check();
         let (real, model) = (&mut self.real, &mut self.model);
-        real.end_within(ticket.at, input, Ended::Completed, Duration::from_nanos(id));
+        real.end_within(
+            ticket.at,
+            input,
+            Ended::Completed,
+            Duration::from_nanos(id),
+            Some(Duration::from_nanos(id)),
+        );
         let job = model.job_mut(id);
         (job.at, job.end) = (At::Over, Some(Ended::Completed));
         model.settle();
@@ -298,7 +304,7 @@ impl Pair {
         if let Doing::Running(id) = doing {
             let waited = Duration::from_nanos(id);
             let slot = self.slots[&id].slot;
-            let grant = real.finish(crew, Done { slot, ended, waited });
+            let grant = real.finish(crew, Done { slot, ended, waited, ran: Some(waited) });
             self.slots.extend(grant.iter().map(|grant| (grant.job, slot_of(crew, grant))));
             let grant = grant.map(|grant| (grant.job, grant.lane, grant.bytes));
             model.end(id, ended);

@@ -14,7 +14,7 @@ impl<J, W> Crew<J, W> {
         self.outside_jobs = 0;
         for (_, queue) in &mut self.lanes {
             while let Some((_, entry)) = queue.outside.pop() {
-                queue.count(Ended::RefusedClosed, now.since(entry.since));
+                queue.count(Ended::RefusedClosed, now.since(entry.since), None);
                 refuse(entry.job, entry.submitter);
             }
         }
@@ -28,7 +28,7 @@ impl<J, W> Crew<J, W> {
         let mut jobs = Vec::with_capacity(self.waiting_jobs);
         for (lane, queue) in &mut self.lanes {
             while let Some((_, entry)) = queue.inside.pop() {
-                queue.count(Ended::Aborted, now.since(entry.since));
+                queue.count(Ended::Aborted, now.since(entry.since), None);
                 queue.leaving += 1;
                 jobs.push((lane, entry.job, entry.input_bytes));
             }
@@ -51,7 +51,7 @@ impl<J, W> Crew<J, W> {
         for (lane, queue) in &mut self.lanes {
             let admissible_bytes = largest_bytes(&accounts.get(queue.account).terms);
             for entry in queue.inside.remove_where(|entry| entry.bytes > admissible_bytes) {
-                queue.count(Ended::Evicted, now.since(entry.since));
+                queue.count(Ended::Evicted, now.since(entry.since), None);
                 queue.leaving += 1;
                 let fate = Fate::NeverFits { needed_bytes: entry.bytes, admissible_bytes };
                 let at = LaneId { crew: id, lane };
@@ -59,7 +59,7 @@ impl<J, W> Crew<J, W> {
                 effects.gone.push(Gone { job: entry.job, fate, place });
             }
             for entry in queue.outside.remove_where(|entry| entry.bytes > admissible_bytes) {
-                queue.count(Ended::RefusedNeverFits, now.since(entry.since));
+                queue.count(Ended::RefusedNeverFits, now.since(entry.since), None);
                 self.outside_jobs -= 1;
                 effects.returned.push(entry.job);
                 let told = entry.submitter.map(|waiter| (waiter, Verdict::NeverFits));

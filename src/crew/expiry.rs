@@ -68,7 +68,7 @@ impl<J, W> Crew<J, W> {
             effects.told.extend(entry.submitter.map(|waiter| (waiter, Verdict::Expired)));
             entry.since
         };
-        self.lanes[lane].count(Ended::Expired, accounts.now().since(since));
+        self.lanes[lane].count(Ended::Expired, accounts.now().since(since), None);
         Some(lane)
     }
 }

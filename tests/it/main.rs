@@ -29,9 +29,11 @@ mod reentry;
 mod refusal;
 mod regressions;
 mod scope;
+#[cfg(feature = "prometheus-client")]
+mod scrape;
 #[cfg(feature = "axum")]
 mod services;
 #[cfg(feature = "hdrhistogram")]
-mod wait_times;
+mod times;
 mod why;
 mod withdrawal;

@@ -1,6 +1,7 @@
 //! Waits are recorded by lane, and by how they ended.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use admit::{Cost, Ended, LaneOptions, Refused};
 
@@ -93,4 +94,33 @@ fn the_wait_of_a_job_that_never_ran_is_that_to_its_end() {
         let longest = wait_times.of(ended).unwrap().max();
         assert!(longest >= 49_500, "{ended:?} after {longest} us");
     }
+}
+
+#[test]
+fn the_run_of_a_job_is_recorded_in_microseconds_also_within_another() {
+    let _watch = watch!();
+    let executor = Arc::new(builder(1, &budget(100)).build().unwrap());
+    let lane = executor.default_lane().clone();
+    let long = Duration::from_millis(20);
+    let runs_for = move |long: Duration| {
+        let began = Instant::now();
+        until(|| began.elapsed() >= long);
+    };
+    lane.submit(Cost::new(1), move || runs_for(long)).unwrap().join().unwrap();
+    let inner = lane.clone();
+    let within = move || inner.submit(Cost::new(1), move || runs_for(long)).unwrap().join();
+    lane.submit(Cost::new(1), within).unwrap().join().unwrap().unwrap();
+    assert!(lane.submit(Cost::new(1), || panic!("on purpose")).unwrap().join().is_err());
+    let late = Blocker::on(&lane, 100);
+    lane.submit(Cost::new(1), || ()).unwrap().cancel();
+    late.release();
+    executor.drain().unwrap();
+
+    let run_times = lane.run_times();
+    let ends: Vec<_> = run_times.iter().map(|(ended, times)| (ended, times.len())).collect();
+    assert_eq!(ends, [(Ended::Completed, 4), (Ended::Panicked, 1)]);
+    let completed = run_times.of(Ended::Completed).unwrap();
+    // To within 1 %, and of the four only the last may have been short.
+    assert!(completed.value_at_quantile(0.3) >= 19_000, "{}", completed.value_at_quantile(0.3));
+    assert_eq!(executor.default_lane().wait_times().of(Ended::Completed).unwrap().len(), 4);
 }

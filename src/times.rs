@@ -1,4 +1,4 @@
-//! How long the jobs of a lane waited, by how they ended.
+//! How long the jobs of a lane waited, or ran, by how they ended.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,12 +10,14 @@ use crate::counts::Ended;
 /// Two digits: a value is known to within 1 %.
 const DIGITS: u8 = 2;
 
-/// How long the jobs of a lane waited: for each way in which one can [end](Ended) a histogram, in
+/// How long the jobs of a lane waited, or ran: for each way in which one can [end](Ended) a histogram, in
 /// microseconds, to within 1 %.
 ///
-/// For jobs that have run it is the time from the call of `submit` to the start; for the others
-/// that to the end of the wait. Each is known to within a tick of the system's timer, 1 to 10 ms on
-/// Linux. The histograms begin with the lane, and go with it.
+/// [Waits](crate::Lane::wait_times): for jobs that have run the time from the call of `submit`, or from when
+/// their [place](crate::Place) was taken, to the start; for the others that to the end of the wait. Each is
+/// known to within a tick of the system's timer, 1 to 10 ms on Linux.
+/// [Runs](crate::Lane::run_times): from the start to the end, of those that have run.
+/// The histograms begin with the lane, and go with it.
 ///
 /// # Examples
 ///
@@ -32,17 +34,18 @@ const DIGITS: u8 = 2;
 /// let completed = wait_times.of(Ended::Completed).expect("three have");
 /// assert_eq!(completed.len(), 3);
 /// assert!(completed.value_at_quantile(0.99) < 60_000_000);
+/// assert_eq!(lane.run_times().of(Ended::Completed).expect("three have").len(), 3);
 /// assert!(wait_times.of(Ended::Cancelled).is_none());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct WaitTimes {
+pub struct Times {
     /// Those in which something was recorded: each takes some 20 KiB.
     histograms: BTreeMap<Ended, Histogram<u64>>,
 }
 
-impl WaitTimes {
-    /// How long those waited that ended so; `None` if there were none.
+impl Times {
+    /// How long those waited, or ran, that ended so; `None` if there were none.
     pub fn of(&self, ended: Ended) -> Option<&Histogram<u64>> {
         self.histograms.get(&ended)
     }
@@ -52,14 +55,14 @@ impl WaitTimes {
         self.histograms.iter().map(|(ended, histogram)| (*ended, histogram))
     }
 
-    pub(crate) fn record(&mut self, ended: Ended, waited: Duration) {
+    pub(crate) fn record(&mut self, ended: Ended, time: Duration) {
         let histogram = self.histograms.entry(ended).or_insert_with(|| {
             let mut histogram = Histogram::new_with_bounds(1, 1_000_000, DIGITS)
                 .expect("the lowest value is above 0, the highest twice that, and digits up to 5");
             histogram.auto(true);
             histogram
         });
-        let micros = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         histogram.saturating_record(micros);
     }
 }
