@@ -7,6 +7,7 @@ use crate::counts::Ended;
 use crate::effects::{Fate, Verdict};
 use crate::error::{JoinError, Panic};
 use crate::sync::{AtomicBool, AtomicU8, Mutex, Ordering};
+use crate::trace::Trace;
 use crate::waiter::Waiter;
 
 /// A job as the gate and the workers know it.
@@ -62,6 +63,7 @@ pub(crate) struct Cell<F, T> {
     /// dropped are such, and a store costs less than an exchange. It can be missed by a worker that
     /// finishes at the same moment; then what a failed job left goes with the cell.
     detached: AtomicBool,
+    trace: Trace,
     parts: Mutex<Parts<F, T>>,
 }
 
@@ -107,12 +109,13 @@ where
     F: FnOnce() -> T + Send,
     T: Send,
 {
-    pub(crate) fn new(work: F) -> Self {
+    pub(crate) fn new(work: F, trace: Trace) -> Self {
         Cell {
             state: AtomicU8::new(OPEN),
             cancel: AtomicBool::new(false),
             kept: AtomicBool::new(false),
             detached: AtomicBool::new(false),
+            trace,
             parts: Mutex::new(Parts { stage: Stage::Work(work), joiner: None }),
         }
     }
@@ -129,6 +132,9 @@ where
 
     /// Stores the outcome, or drops it if nobody will take it.
     fn keep(&self, outcome: Result<T, JoinError>) {
+        if let Err(error) = &outcome {
+            self.trace.failed(error);
+        }
         if self.is_abandoned() {
             // While the job runs still: what the drop waits for sees it as the job's wait.
             drop_quietly(outcome);
@@ -155,7 +161,7 @@ where
             return Ended::Cancelled;
         }
         let work = self.parts.lock().stage.take_work().expect("a job runs once");
-        match catch_unwind(AssertUnwindSafe(work)) {
+        match catch_unwind(AssertUnwindSafe(|| self.trace.run(work))) {
             Ok(value) => {
                 self.keep(Ok(value));
                 Ended::Completed

@@ -55,6 +55,7 @@ pub(crate) use enter::{Entered, Patience, as_refused};
 pub struct Lane {
     shared: Arc<Shared>,
     lane: usize,
+    name: Arc<str>,
     start_within: Option<Duration>,
     /// Of a lane that goes when nobody holds it.
     _hold: Option<Arc<Hold>>,
@@ -79,7 +80,8 @@ impl Lane {
     pub(crate) fn of(shared: &Arc<Shared>, lane: usize, is_held: bool) -> Self {
         let at = LaneId { crew: shared.crew, lane };
         let hold = is_held.then(|| Arc::new(Hold { shared: Arc::clone(shared), at }));
-        Lane { shared: Arc::clone(shared), lane, start_within: None, _hold: hold }
+        let name = shared.gate.look(|state| Arc::clone(&state.crew(at.crew).lane(lane).name));
+        Lane { shared: Arc::clone(shared), lane, name, start_within: None, _hold: hold }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -102,8 +104,11 @@ impl Lane {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn name(&self) -> Arc<str> {
-        let id = self.id();
-        self.shared.gate.look(|state| Arc::clone(&state.crew(id.crew).lane(id.lane).name))
+        Arc::clone(&self.name)
+    }
+
+    pub(crate) fn its_name(&self) -> &str {
+        &self.name
     }
 
     /// The same lane, for jobs that are of no use unless they start in time.

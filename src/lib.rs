@@ -127,6 +127,7 @@ mod line;
 mod ledger;
 mod accounts;
 mod job;
+mod trace;
 mod running;
 mod waits;
 mod within;

@@ -10,6 +10,7 @@ use crate::handle::Handle;
 use crate::job::{Cell, Job, Outcome};
 use crate::lane::{Lane, as_refused};
 use crate::sys::clock::Moment;
+use crate::trace::{self, Trace};
 
 /// A place in a lane for a job that is still to come: [`Lane::try_reserve`] takes one.
 ///
@@ -58,7 +59,8 @@ impl Place {
         let gate = &lane.shared().gate;
         let seq =
             gate.change_lane(Some(lane.id()), |state| state.reserve(lane.id(), cost, expires));
-        let seq = seq.map_err(|refusal| as_refused(refusal, cost))?;
+        let seq = seq.map_err(|refusal| as_refused(refusal, cost));
+        let seq = seq.inspect_err(|reason| trace::refused(lane.its_name(), cost, reason))?;
         Ok(Place { lane: lane.clone(), cost, since, expires, seq: Some(seq) })
     }
 
@@ -105,7 +107,7 @@ impl Place {
         if shared.was_forked() {
             return Err(SubmitError { reason: Refused::Forked, work });
         }
-        let job = Arc::new(Cell::new(work));
+        let job = Arc::new(Cell::new(work, Trace::of_job(self.lane.its_name(), self.cost)));
         let queued: Arc<dyn Job> = Arc::<Cell<F, T>>::clone(&job);
         let (place, cost, since, expires) = (self.ticket(), self.cost, self.since, self.expires);
         let offer = shared.gate.change_lane(Some(self.lane.id()), |state| {
@@ -116,6 +118,7 @@ impl Place {
         match offer {
             Offer::Refused(refusal) => {
                 let reason = as_refused(refusal, cost);
+                trace::refused(self.lane.its_name(), cost, &reason);
                 Err(SubmitError { reason, work: job.take_back() })
             }
             Offer::Accepted(ticket) | Offer::Outside(ticket) => {

@@ -14,6 +14,7 @@ use crate::job::{Cell, Job, Outcome};
 use crate::lane::{Lane, Patience};
 use crate::map::Map;
 use crate::sync::Mutex;
+use crate::trace::{self, Trace};
 use crate::waiter::Waiter;
 use crate::waits::{self, Target};
 
@@ -227,7 +228,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             self.lane.refuse_own_worker();
             return Err(SubmitError { reason: Refused::OwnWorker, work });
         }
-        let cell = Arc::new(Cell::new(work));
+        let cell = Arc::new(Cell::new(work, Trace::of_job(self.lane.its_name(), cost)));
         let open_jobs = Arc::clone(&self.open_jobs);
         let job: Arc<dyn Job + 'scope> = Arc::new(Scoped { cell: Arc::clone(&cell), open_jobs });
         self.open_jobs.open();
@@ -237,6 +238,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
                 Ok(ScopedHandle::new(outcome, shared.id(), ticket))
             }
             Err(reason) => {
+                trace::refused(self.lane.its_name(), cost, &reason);
                 let work = cell.take_back();
                 self.open_jobs.close();
                 Err(SubmitError { reason, work })

@@ -13,6 +13,7 @@ use crate::job::{Cell, Job, Outcome};
 use crate::lane::{Entered, Lane, Patience};
 use crate::lookout;
 use crate::running;
+use crate::trace::{self, Trace};
 use crate::waiter::Waiter;
 
 /// A submission on its way into its lane: [`Lane::submit_async`] makes one.
@@ -59,13 +60,16 @@ where
             let submitted = lane.submit(cost, work);
             return Submitting { lane, cost, stage: Stage::Decided(submitted) };
         }
-        let job = Arc::new(Cell::new(work));
+        let job = Arc::new(Cell::new(work, Trace::of_job(lane.its_name(), cost)));
         let queued: Arc<dyn Job> = Arc::<Cell<F, T>>::clone(&job);
         let entered = lane.begin_to_enter(Patience::Forever, cost, queued, Waiter::of_task);
         let stage = match entered {
             Ok(Entered::Inside(ticket)) => Stage::Decided(Ok(handle(&lane, job, ticket))),
             Ok(Entered::Outside(ticket, waiter)) => Stage::Outside(Outside { job, ticket, waiter }),
-            Err(reason) => Stage::Decided(Err(SubmitError { reason, work: job.take_back() })),
+            Err(reason) => {
+                trace::refused(lane.its_name(), cost, &reason);
+                Stage::Decided(Err(SubmitError { reason, work: job.take_back() }))
+            }
         };
         Submitting { lane, cost, stage }
     }
@@ -117,6 +121,7 @@ where
                 Ok(handle(&this.lane, job, ticket))
             }
             (Stage::Outside(Outside { job, .. }), Err(reason)) => {
+                trace::refused(this.lane.its_name(), this.cost, &reason);
                 Err(SubmitError { reason, work: job.take_back() })
             }
             (Stage::Over, _) => panic!("polled after it has given its output"),

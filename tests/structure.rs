@@ -10,7 +10,7 @@ const PLAIN: [&str; 8] =
 
 /// The mechanism, from the bottom up. A module uses those before it, and plain data, and nothing
 /// else: so edges point one way, and none to the surface.
-const MECHANISM: [&str; 23] = [
+const MECHANISM: [&str; 24] = [
     "sys",
     "sync",
     "line",
@@ -25,6 +25,7 @@ const MECHANISM: [&str; 23] = [
     "permits",
     "admission",
     "waiter",
+    "trace",
     "job",
     "running",
     "waits",

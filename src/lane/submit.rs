@@ -10,6 +10,7 @@ use crate::handle::Handle;
 use crate::job::{Cell, Job, Outcome};
 use crate::place::Place;
 use crate::submitting::Submitting;
+use crate::trace::{self, Trace};
 
 impl Lane {
     /// Submits a job, waiting for a place while the lane is full.
@@ -209,14 +210,17 @@ impl Lane {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let job = Arc::new(Cell::new(work));
+        let job = Arc::new(Cell::new(work, Trace::of_job(self.its_name(), cost)));
         let queued: Arc<dyn Job> = Arc::<Cell<F, T>>::clone(&job);
         match self.enter(patience, cost, queued) {
             Ok(ticket) => {
                 let outcome: Arc<dyn Outcome<T>> = job;
                 Ok(Handle::new(outcome, self.shared.id(), ticket))
             }
-            Err(reason) => Err(SubmitError { reason, work: job.take_back() }),
+            Err(reason) => {
+                trace::refused(self.its_name(), cost, &reason);
+                Err(SubmitError { reason, work: job.take_back() })
+            }
         }
     }
 }

@@ -78,7 +78,7 @@ fn check(
     let lane = executor.default_lane();
     let looks: [&dyn Fn(); 6] = [
         &|| drop(executor.stats()),
-        &|| drop(lane.name()),
+        &|| _ = lane.predicted_wait(),
         &|| drop(executor.lane("default")),
         &|| _ = parents.ledger(),
         &|| parents.resize(100, 0),
