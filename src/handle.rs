@@ -97,7 +97,8 @@ impl<'scope, T> ScopedHandle<'scope, T> {
     ///
     /// [`JoinError`] says why there is no value: the job panicked, was cancelled, or never
     /// started. To a job that would wait for another one: [`JoinError::AboveOwn`],
-    /// [`JoinError::Circle`]. The other one goes on then, detached.
+    /// [`JoinError::Circle`]. The other one goes on then, detached, or is
+    /// [cancelled](ScopedHandle::cancel_on_drop).
     ///
     /// # Blocking
     ///
@@ -116,15 +117,10 @@ impl<'scope, T> ScopedHandle<'scope, T> {
 
     fn join_in_place(&mut self) -> Result<T, JoinError> {
         if !self.is_finished() {
-            let waited = match self.executor.was_forked() {
-                true => Err(JoinError::Forked),
-                false => self.wait_in_job(),
-            };
-            if let Err(error) = waited {
-                // It goes on, detached.
-                self.cancels_on_drop = false;
-                return Err(error);
+            if self.executor.was_forked() {
+                return Err(JoinError::Forked);
             }
+            self.wait_in_job()?;
         }
         self.take().expect("it has finished")
     }
@@ -259,9 +255,7 @@ impl<'scope, T> ScopedHandle<'scope, T> {
     }
 
     fn wait(&mut self, deadline: Option<Instant>) {
-        if self.task.take().is_some() {
-            self.job().tell_nobody();
-        }
+        self.stop_telling_task();
         let job = self.job();
         for round in 0..SPIN_ROUNDS {
             if job.is_finished() {
@@ -280,6 +274,13 @@ impl<'scope, T> ScopedHandle<'scope, T> {
         };
         if told.is_none() {
             job.tell_nobody();
+        }
+    }
+
+    fn stop_telling_task(&mut self) {
+        // In a child process nobody tells, and the job's lock may be held for ever.
+        if self.task.take().is_some() && !self.executor.was_forked() {
+            self.job().tell_nobody();
         }
     }
 
@@ -326,10 +327,8 @@ impl<T> Drop for ScopedHandle<'_, T> {
         if self.cancels_on_drop {
             self.cancel();
         }
+        self.stop_telling_task();
         if let Some(job) = self.job.take() {
-            if self.task.is_some() {
-                job.tell_nobody();
-            }
             job.abandon();
         }
     }

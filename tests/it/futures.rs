@@ -401,3 +401,20 @@ fn submitting_in_a_job_is_refused_where_waiting_would_close_a_circle() {
     assert_eq!(waits.join().unwrap(), Refused::Circle);
     assert_eq!(holds.join().unwrap(), Ok(()));
 }
+
+#[test]
+fn a_handle_whose_join_is_refused_cancels_its_job_if_that_was_said() {
+    let _watchdog = watch!();
+    let executor = Arc::new(builder(1, &budget(MIB)).build().unwrap());
+    let inner = Arc::clone(&executor);
+    let parent = executor.submit(Cost::new(1), move || {
+        let [detached, cancelled] =
+            [7, 8].map(|n| inner.submit(Cost::new(MIB), move || n).unwrap());
+        let refused = [detached.join(), cancelled.cancel_on_drop().join()];
+        refused.into_iter().all(|refused| matches!(refused, Err(JoinError::AboveOwn { .. })))
+    });
+    assert!(parent.unwrap().join().unwrap());
+    executor.drain().unwrap();
+    let counts = executor.stats().counts;
+    assert_eq!((counts.completed, counts.cancelled), (2, 1));
+}
