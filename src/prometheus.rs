@@ -52,10 +52,7 @@ use std::sync::{Arc, Weak};
 
 use hdrhistogram::Histogram;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{
-    DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, EncodeLabelSet, EncodeMetric,
-    NoLabelSet,
-};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -169,52 +166,45 @@ impl Page<'_> {
             ("running_bytes", "Held by admitted jobs", |lane| lane.running_bytes),
             ("kept_bytes", "Held by permits that jobs kept", |lane| lane.kept_bytes),
         ];
+        let lanes = || stats.lanes.iter();
         for (name, help, figure) in gauges {
-            self.gauge(name, help, stats.lanes.iter().map(|lane| (lane_of(lane), figure(lane))))?;
+            let values = lanes().map(|lane| (lane_of(lane), ConstGauge::new(figure(lane))));
+            self.family(name, help, MetricType::Gauge, values)?;
         }
         let oldest = |lane: &LaneStats| lane.oldest_wait.unwrap_or_default().as_secs_f64();
-        let oldest = stats.lanes.iter().map(|lane| (lane_of(lane), oldest(lane)));
-        self.gauge("oldest_wait_seconds", "How long the oldest job has waited", oldest)?;
-        let lanes = || stats.lanes.iter();
-        let received = lanes().map(|lane| (lane_of(lane), lane.received_byte_seconds));
-        self.counter("received_byte_seconds", "What the lane has had, over time", received)?;
-        let overtook = lanes().map(|lane| (lane_of(lane), lane.counts.overtook));
-        self.counter("overtakes", "Jobs that passed an earlier one that did not fit", overtook)
+        let oldest = lanes().map(|lane| (lane_of(lane), ConstGauge::new(oldest(lane))));
+        let help = "How long the oldest job has waited";
+        self.family("oldest_wait_seconds", help, MetricType::Gauge, oldest)?;
+        let received = |lane: &LaneStats| ConstCounter::new(lane.received_byte_seconds);
+        let received = lanes().map(|lane| (lane_of(lane), received(lane)));
+        let help = "What the lane has had, over time";
+        self.family("received_byte_seconds", help, MetricType::Counter, received)?;
+        let overtook = lanes().map(|lane| (lane_of(lane), ConstCounter::new(lane.counts.overtook)));
+        let help = "Jobs that passed an earlier one that did not fit";
+        self.family("overtakes", help, MetricType::Counter, overtook)
     }
 
     fn write_ends(&mut self, stats: &Stats) -> Result<(), Error> {
         let ends = stats.lanes.iter().flat_map(|lane| {
             let ends = Ended::ALL.into_iter();
-            ends.map(|ended| (lane_and_end(&lane.name, ended), lane.counts.of(ended)))
+            let count = |ended| ConstCounter::new(lane.counts.of(ended));
+            ends.map(move |ended| (lane_and_end(&lane.name, ended), count(ended)))
         });
-        self.counter("jobs", "Jobs and submissions by how they ended", ends)
+        self.family("jobs", "Jobs and submissions by how they ended", MetricType::Counter, ends)
     }
 
-    fn gauge<L: EncodeLabelSet, V: EncodeGaugeValue>(
+    /// To the name of a counter `_total` is added.
+    fn family<L: EncodeLabelSet, M: EncodeMetric>(
         &mut self,
         name: &str,
         help: &str,
-        values: impl IntoIterator<Item = (L, V)>,
+        kind: MetricType,
+        values: impl IntoIterator<Item = (L, M)>,
     ) -> Result<(), Error> {
         let name = format!("admit_{name}");
-        let mut metric = self.0.encode_descriptor(&name, help, None, MetricType::Gauge)?;
+        let mut metric = self.0.encode_descriptor(&name, help, None, kind)?;
         for (labels, value) in values {
-            ConstGauge::new(value).encode(metric.encode_family(&labels)?)?;
-        }
-        Ok(())
-    }
-
-    /// `_total` is put behind the name.
-    fn counter<L: EncodeLabelSet, V: EncodeCounterValue>(
-        &mut self,
-        name: &str,
-        help: &str,
-        values: impl IntoIterator<Item = (L, V)>,
-    ) -> Result<(), Error> {
-        let name = format!("admit_{name}");
-        let mut metric = self.0.encode_descriptor(&name, help, None, MetricType::Counter)?;
-        for (labels, value) in values {
-            ConstCounter::new(value).encode(metric.encode_family(&labels)?)?;
+            value.encode(metric.encode_family(&labels)?)?;
         }
         Ok(())
     }
