@@ -1,0 +1,82 @@
+//! Who gets what, and who is sent away: all of the service's policy.
+
+use std::io;
+use std::num::NonZero;
+use std::thread;
+
+use admit::{Budget, BuildError, Executor, Lane, LaneOptions, MIB, Reserve};
+
+use crate::options::Options;
+
+/// The largest log_n of a light hash, which takes 4 MiB and some ten milliseconds.
+const LIGHT_LOG_N: u8 = 12;
+/// The largest log_n of a hash of middle size.
+const MEDIUM_LOG_N: u8 = 16;
+
+/// Where requests go. All jobs have to start within a time, and a lane has room for about as many as
+/// can.
+#[derive(Clone, Debug)]
+pub(crate) struct Lanes {
+    /// Logins, which must answer at once.
+    pub(crate) light: Lane,
+    /// Hashes of up to 64 MiB, and above.
+    medium: Lane,
+    large: Lane,
+    pub(crate) gzip: Lane,
+    pub(crate) thumbnail: Lane,
+}
+
+/// Light hashes have a worker and some memory of their own. What is heavy shares the rest, each
+/// kind its equal part of it, and few of a kind may wait: who comes then is better off elsewhere, or
+/// later.
+pub(crate) fn executor(options: &Options) -> Result<Executor, BuildError> {
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    Executor::builder()
+        .workers(options.workers.map_or(processors + 1, usize::from))
+        .budget(budget(options)?)
+        .waiting_bytes(options.waiting)
+        .capacity(0) // nothing goes to the default lane
+        .lane(
+            LaneOptions::new("light").capacity(256).guaranteed_workers(1).guaranteed_bytes(8 * MIB),
+        )
+        .lane(LaneOptions::new("hash-medium").capacity(8))
+        .lane(LaneOptions::new("hash-large").capacity(4))
+        .lane(LaneOptions::new("gzip").capacity(6))
+        .lane(LaneOptions::new("thumbnail").capacity(8))
+        .build()
+}
+
+fn budget(options: &Options) -> Result<Budget, BuildError> {
+    let reserve = match options.reserve {
+        Some(bytes) => Reserve::bytes(bytes),
+        None => Reserve::fraction(0.125).at_least(72 * MIB),
+    };
+    match options.memory {
+        Some(bytes) => Budget::new(bytes, reserve.of(bytes)?),
+        None => Budget::detect_with(reserve),
+    }
+}
+
+impl Lanes {
+    pub(crate) fn of(executor: &Executor, options: &Options) -> io::Result<Lanes> {
+        let lane = |name: &str| {
+            let lane = executor.lane(name).ok_or_else(|| io::Error::other(name.to_owned()))?;
+            Ok::<_, io::Error>(lane.start_within(options.start_within))
+        };
+        Ok(Lanes {
+            light: lane("light")?,
+            medium: lane("hash-medium")?,
+            large: lane("hash-large")?,
+            gzip: lane("gzip")?,
+            thumbnail: lane("thumbnail")?,
+        })
+    }
+
+    pub(crate) fn of_hash(&self, log_n: u8) -> &Lane {
+        match log_n {
+            ..=LIGHT_LOG_N => &self.light,
+            ..=MEDIUM_LOG_N => &self.medium,
+            _ => &self.large,
+        }
+    }
+}

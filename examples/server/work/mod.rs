@@ -1,0 +1,6 @@
+//! What the requests ask for, and what it costs: plain functions that know nothing of HTTP.
+
+pub(crate) mod gzip;
+pub(crate) mod hash;
+mod jpeg;
+pub(crate) mod picture;
