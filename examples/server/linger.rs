@@ -11,7 +11,7 @@ use tokio::time::{Sleep, sleep};
 
 /// How long a client may go on sending after it was answered.
 const LONGEST: Duration = Duration::from_secs(2);
-const DISCARDED_AT_ONCE_BYTES: usize = 16 << 10;
+const DISCARDED_AT_ONCE_BYTES: usize = 64 << 10;
 
 /// A connection that, when it is shut down, discards what still comes until the client has closed
 /// it too, or some time has passed.

@@ -28,6 +28,7 @@ mod options;
 mod plots;
 mod routes;
 mod serve;
+mod stop;
 mod watching;
 mod work;
 
@@ -40,12 +41,12 @@ use std::time::Instant;
 use admit::Executor;
 use clap::Parser;
 use tokio::runtime::{Builder, Runtime};
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::history::History;
 use crate::lanes::Lanes;
 use crate::options::Options;
 use crate::serve::Connections;
+use crate::stop::Stop;
 
 const LATE: u8 = 1;
 const FAILURE: u8 = 2;
@@ -81,8 +82,7 @@ async fn serve(executor: &Arc<Executor>, options: &Options) -> Result<bool, Box<
         .merge(watching::routes(executor, &lanes, &history));
     let connections = Connections::new(service, options.connections, options.receive_within);
     let listener = serve::listen(options.listen)?;
-    let (mut stop, mut interrupt) =
-        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let stop = Stop::listen()?;
     tokio::spawn(history.keep(Arc::clone(executor)));
 
     let mut stdout = io::stdout().lock();
@@ -92,8 +92,7 @@ async fn serve(executor: &Arc<Executor>, options: &Options) -> Result<bool, Box<
 
     tokio::select! {
         () = connections.accept(&listener) => {}
-        _ = stop.recv() => {}
-        _ = interrupt.recv() => {}
+        () = stop.told() => {}
     }
     let until = Instant::now() + options.drain_within;
     let answered = tokio::time::timeout_at(until.into(), connections.end(listener)).await;

@@ -2,26 +2,29 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::sleep;
 
 use crate::linger::Linger;
 
 /// What a connection may have in the program, and in the kernel on its way in. Bodies are read in
 /// pieces of this size, and what a client sends before it is refused stays small.
-const READ_BUFFER_BYTES: usize = 16 << 10;
+const READ_BUFFER_BYTES: usize = 64 << 10;
 const SOCKET_BUFFER_BYTES: u32 = 128 << 10;
 const BACKLOG: u32 = 1024;
 /// When the process has run out of descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
+/// For those who have connected and asked nothing yet when the server is told to stop.
+const LAST_CALL: Duration = Duration::from_secs(1);
 
 pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
@@ -35,8 +38,10 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 pub(crate) struct Connections {
     http: http1::Builder,
     service: TowerToHyperService<Router>,
+    receive_within: Duration,
     free: Arc<Semaphore>,
-    open: GracefulShutdown,
+    /// Every open connection listens to it.
+    is_stopping: watch::Sender<bool>,
 }
 
 impl Connections {
@@ -48,8 +53,9 @@ impl Connections {
         Connections {
             http,
             service: TowerToHyperService::new(service),
+            receive_within,
             free: Arc::new(Semaphore::new(most as usize)),
-            open: GracefulShutdown::new(),
+            is_stopping: watch::Sender::new(false),
         }
     }
 
@@ -63,7 +69,7 @@ impl Connections {
                 Err(why) if is_of_one_connection(&why) => {}
                 Err(why) => {
                     eprintln!("accept: {why}");
-                    tokio::time::sleep(PAUSE).await;
+                    sleep(PAUSE).await;
                 }
             }
         }
@@ -71,13 +77,14 @@ impl Connections {
 
     fn begin(&self, stream: TcpStream, permit: impl Send + 'static) {
         drop(stream.set_nodelay(true));
-        let io = TokioIo::new(Linger::new(stream));
-        let connection = self.http.serve_connection(io, self.service.clone());
-        let connection = self.open.watch(connection);
+        let (http, service) = (self.http.clone(), self.service.clone());
+        let (receive_within, mut stopping) = (self.receive_within, self.is_stopping.subscribe());
         tokio::spawn(async move {
-            // A client that has gone is no matter of the server's.
-            drop(connection.await);
-            drop(permit);
+            if has_asked(&stream, receive_within, &mut stopping).await {
+                serve(&http, stream, service, &mut stopping).await;
+            }
+            // The end waits until all are dropped.
+            drop((permit, stopping));
         });
     }
 
@@ -90,9 +97,51 @@ impl Connections {
             self.begin(TcpStream::from_std(stream)?, ());
         }
         drop(listener);
-        self.open.shutdown().await;
+        self.is_stopping.send_replace(true);
+        self.is_stopping.closed().await;
         Ok(())
     }
+}
+
+/// Waits for the first bytes. Only then is the connection hyper's, which closes one without any when
+/// it is told to stop, although its request may be on its way.
+async fn has_asked(
+    stream: &TcpStream,
+    within: Duration,
+    stopping: &mut watch::Receiver<bool>,
+) -> bool {
+    // `readable` may say so when there is nothing.
+    let mut byte = [0];
+    tokio::select! {
+        peeked = stream.peek(&mut byte) => peeked.is_ok_and(|bytes| bytes > 0),
+        () = sleep(within) => false,
+        () = async { stopped(stopping).await; sleep(LAST_CALL).await } => false,
+    }
+}
+
+async fn serve(
+    http: &http1::Builder,
+    stream: TcpStream,
+    service: TowerToHyperService<Router>,
+    stopping: &mut watch::Receiver<bool>,
+) {
+    let io = TokioIo::new(Linger::new(stream));
+    let mut connection = pin!(http.serve_connection(io, service));
+    // That a client has gone is no matter of the server's.
+    tokio::select! {
+        // The connection first: what has come is read before it is told to stop.
+        biased;
+        ended = &mut connection => drop(ended),
+        () = stopped(stopping) => {
+            connection.as_mut().graceful_shutdown();
+            drop(connection.await);
+        }
+    }
+}
+
+async fn stopped(stopping: &mut watch::Receiver<bool>) {
+    // An error: the sender has gone, and with it the server.
+    drop(stopping.wait_for(|is_stopping| *is_stopping).await);
 }
 
 fn is_of_one_connection(why: &io::Error) -> bool {

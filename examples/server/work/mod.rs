@@ -2,5 +2,5 @@
 
 pub(crate) mod gzip;
 pub(crate) mod hash;
-mod jpeg;
+pub(crate) mod jpeg;
 pub(crate) mod picture;

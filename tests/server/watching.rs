@@ -1,0 +1,41 @@
+//! The plan, the metrics and the plots.
+
+use crate::process::Server;
+
+#[test]
+fn the_plan_is_printed_before_it_listens() {
+    let server = Server::with(&["--memory", "384MiB", "--workers", "3"]);
+    assert!(server.greeting.contains("3 workers"), "{}", server.greeting);
+    assert!(server.greeting.contains("216 MiB for jobs"), "{}", server.greeting);
+}
+
+#[test]
+fn metrics_tell_of_each_lane() {
+    let server = Server::start();
+    assert_eq!(server.post("/gzip", b"contents").status, 200);
+    assert_eq!(server.post("/hash", b"garbage").status, 400);
+    server.wait_for("admit_jobs_total{lane=\"gzip\",ended=\"completed\"}", |jobs| jobs == 1.0);
+    for lane in ["light", "hash-medium", "hash-large", "gzip", "thumbnail"] {
+        assert_eq!(server.metric(&format!("admit_waiting_jobs{{lane=\"{lane}\"}}")), 0.0);
+    }
+    assert!(server.get("/metrics").head.contains("application/openmetrics-text"));
+}
+
+#[test]
+fn plots_are_pictures_with_a_line_for_each_lane() {
+    let server = Server::start();
+    for (plot, lines) in [
+        ("bytes", &["capacity", "admissible", "held by jobs and answers", "waiting bodies"][..]),
+        ("jobs", &["light", "hash-medium", "hash-large", "gzip", "thumbnail"]),
+        ("waits", &["light", "hash-medium", "hash-large", "gzip", "thumbnail"]),
+    ] {
+        let answer = server.get(&format!("/plots/{plot}.svg"));
+        assert_eq!(answer.status, 200);
+        assert!(answer.head.contains("content-type: image/svg+xml"));
+        let svg = answer.text();
+        for line in lines {
+            assert!(svg.contains(&format!("{line}\n")), "{plot}: no {line} in {svg}");
+        }
+    }
+    assert!(server.get("/").text().contains("data-plot=\"bytes\""));
+}
