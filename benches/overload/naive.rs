@@ -71,7 +71,7 @@ async fn hash(gate: Gate, body: Bytes) -> Result<String, Bad> {
 async fn compress(gate: Gate, body: Bytes) -> Result<Vec<u8>, Bad> {
     let cost = gzip::cost(body.len() as u64);
     let bytes = cost.total_bytes().ok_or_else(|| bad("too large"))?;
-    let output = gate.run(bytes, move || gzip::compress(&body, || true)).await?;
+    let output = gate.run(bytes, move || gzip::compress(body, || true)).await?;
     output.ok_or_else(|| bad("nobody wants it"))
 }
 

@@ -74,10 +74,12 @@ impl Lanes {
     }
 
     pub(crate) fn of_hash(&self, log_n: u8) -> &Lane {
-        match log_n {
-            ..=LIGHT_LOG_N => &self.light,
-            ..=MEDIUM_LOG_N => &self.medium,
-            _ => &self.large,
+        if log_n <= LIGHT_LOG_N {
+            &self.light
+        } else if log_n <= MEDIUM_LOG_N {
+            &self.medium
+        } else {
+            &self.large
         }
     }
 }

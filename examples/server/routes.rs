@@ -81,7 +81,7 @@ async fn compress(
     place.declare(gzip::cost(input.len() as u64))?;
     let job = place.submit(move || {
         let context = Context::current().expect("this is a job");
-        let output = gzip::compress(&input, || !context.is_cancelled())?;
+        let output = gzip::compress(input, || !context.is_cancelled())?;
         Some(lease(output))
     })?;
     let output = job.cancel_on_drop().await?.ok_or(admit::JoinError::Cancelled)?;

@@ -18,16 +18,20 @@ pub(crate) fn cost(input_bytes: u64) -> Cost {
 }
 
 /// `None`: nobody wants it any more.
-pub(crate) fn compress(input: &[u8], is_wanted: impl Fn() -> bool) -> Option<Vec<u8>> {
-    let bound = preset::deflate_bound(input.len() as u64).expect("the input is in memory");
+///
+/// It takes the input, to have it gone when the output is cut to its length, for which an allocator may
+/// hold it twice.
+pub(crate) fn compress(input: impl AsRef<[u8]>, is_wanted: impl Fn() -> bool) -> Option<Vec<u8>> {
+    let bound = preset::deflate_bound(input.as_ref().len() as u64).expect("the input is in memory");
     let output = Vec::with_capacity(usize::try_from(bound).expect("so is the output"));
     let mut encoder = GzEncoder::new(output, Compression::new(LEVEL));
-    for block in input.chunks(BLOCK_BYTES) {
+    for block in input.as_ref().chunks(BLOCK_BYTES) {
         if !is_wanted() {
             return None;
         }
         encoder.write_all(block).expect("a vector takes anything");
     }
+    drop(input);
     let mut output = encoder.finish().expect("a vector takes anything");
     output.shrink_to_fit();
     Some(output)

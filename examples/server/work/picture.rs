@@ -30,7 +30,8 @@ impl Header {
     pub(crate) fn read(file: &[u8]) -> Result<Header, String> {
         match image::guess_format(file) {
             Ok(format @ ImageFormat::Jpeg) => {
-                let working_bytes = jpeg_bytes(file).ok_or("this JPEG has no readable header")?;
+                let frame = Frame::read(file).ok_or("this JPEG has no readable header")?;
+                let working_bytes = jpeg_bytes(&frame, file.len() as u64)?;
                 Ok(Header { format, working_bytes })
             }
             Ok(format @ ImageFormat::Png) => {
@@ -80,10 +81,13 @@ fn shrink(mut decoder: impl ImageDecoder) -> ImageResult<DynamicImage> {
 }
 
 /// The pixels, a copy of the file, and where there are several passes the coefficients.
-fn jpeg_bytes(file: &[u8]) -> Option<u64> {
-    let frame = Frame::read(file)?;
+fn jpeg_bytes(frame: &Frame, file_bytes: u64) -> Result<u64, String> {
+    // The decoder panics at some pictures with four.
+    if !matches!(frame.components, 1 | 3) {
+        return Err(format!("a JPEG with {} components is not supported", frame.components));
+    }
     let padded = |pixels: u16| u64::from(pixels).next_multiple_of(BLOCK_SIDE);
     let samples = padded(frame.width) * padded(frame.height) * u64::from(frame.components);
     let sample_bytes = if frame.is_one_pass { 1 } else { 1 + COEFFICIENT_BYTES };
-    Some(samples * sample_bytes + file.len() as u64 + DECODER_BYTES)
+    Ok(samples * sample_bytes + file_bytes + DECODER_BYTES)
 }
