@@ -1,5 +1,7 @@
 //! The plan, the metrics and the plots.
 
+use serde_json::Value;
+
 use crate::process::Server;
 
 #[test]
@@ -38,4 +40,30 @@ fn plots_are_pictures_with_a_line_for_each_lane() {
         }
     }
     assert!(server.get("/").text().contains("data-plot=\"bytes\""));
+}
+
+/// Every metric that the dashboard names, of a server that has done something.
+#[test]
+fn the_dashboard_shows_metrics_that_there_are() {
+    let server = Server::start();
+    assert_eq!(server.post("/gzip", b"contents").status, 200);
+    server.wait_for("admit_jobs_total{lane=\"gzip\",ended=\"completed\"}", |jobs| jobs == 1.0);
+    let metrics = server.get("/metrics").text();
+    let dashboard = include_str!("../../examples/server/grafana.json");
+    let dashboard: Value = serde_json::from_str(dashboard).unwrap();
+    let mut named = 0;
+    for panel in dashboard["panels"].as_array().unwrap() {
+        for target in panel["targets"].as_array().unwrap() {
+            let query = target["expr"].as_str().unwrap();
+            let words = query.split(|c: char| !c.is_alphanumeric() && c != '_');
+            for metric in words.filter(|word| word.starts_with("admit_")) {
+                let is_there = metrics.lines().any(|line| {
+                    line.strip_prefix(metric).is_some_and(|rest| rest.starts_with(['{', ' ']))
+                });
+                assert!(is_there, "{metric}, of the panel {}", panel["title"]);
+                named += 1;
+            }
+        }
+    }
+    assert!(named >= 15, "{named}");
 }
