@@ -5,8 +5,8 @@
 //! It needs Linux, root, and memory control groups.
 //!
 //! Clients come at random times (`load.rs`), each with a connection of its own, and do not wait for ever.
-//! Work counts as useful if its answer came in time, at what it costs without load. With `--require` whatever
-//! the service behind `admit` does not keep of its promises (`expected.rs`) is a failure.
+//! Work counts as useful if its answer came in time, at what it costs without load. With `--require`, a promise
+//! of the service behind `admit` (`expected.rs`) that is not kept is a failure.
 
 #[cfg(target_os = "linux")]
 mod bodies;

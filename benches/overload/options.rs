@@ -32,9 +32,13 @@ pub(crate) struct Options {
     #[arg(long, value_delimiter = ',', default_value = "admit,semaphore,spawn-blocking")]
     pub(crate) services: Vec<Service>,
 
-    /// Fail if the service behind `admit` breaks a promise, or none can be run
+    /// Fail if the service behind `admit` breaks a promise that is about counts, or none can be run
     #[arg(long)]
     pub(crate) require: bool,
+
+    /// Fail also if it breaks one that is about times, and so about the machine
+    #[arg(long)]
+    pub(crate) require_times: bool,
 
     /// Given by cargo, and of no meaning here
     #[arg(long, hide = true)]

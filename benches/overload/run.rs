@@ -9,7 +9,7 @@ use clap::Parser;
 
 use crate::bodies::Bodies;
 use crate::capacity;
-use crate::expected::unmet;
+use crate::expected::{Unmet, unmet};
 use crate::group::Hierarchy;
 use crate::load::Kind;
 use crate::naive;
@@ -76,9 +76,12 @@ fn try_all(options: &Options) -> Result<bool, Failure> {
     }
     println!("\n{}", details.join("\n"));
     for promise in &broken {
-        println!("not kept: {promise}");
+        let about = if promise.is_of_time { "of time" } else { "of counts" };
+        println!("not kept ({about}): {}", promise.what);
     }
-    Ok(broken.is_empty() || !options.require)
+    let is_required =
+        |promise: &Unmet| options.require_times || options.require && !promise.is_of_time;
+    Ok(!broken.iter().any(is_required))
 }
 
 fn print_costs(bodies: &Bodies) {
