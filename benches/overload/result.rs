@@ -99,15 +99,11 @@ impl Result {
         let expected_light = plan.per_second * 0.6 * plan.lasts.as_secs_f64();
         let light_waited = light().filter(waited).count() as f64;
         let light_waited = if seen.died_after.is_some() { expected_light } else { light_waited };
-        let cpu_of = |record: &Record| match record.arrival.wish {
-            Wish::Honest { kind, body } => bodies.of(kind, body).cpu.as_secs_f64(),
-            Wish::Hostile(_) => 0.0,
-        };
         let lasts = plan.lasts.as_secs_f64();
         let useful: f64 = overload
             .iter()
             .filter(|record| is_right(record) && came_before(record, plan.lasts))
-            .map(cpu_of)
+            .map(|record| cpu_of(record, bodies))
             .sum::<f64>()
             / lasts;
         let (rates, fair) = rates(overload, bodies, plan);
@@ -178,15 +174,26 @@ fn rates(overload: &[Record], bodies: &Bodies, plan: Plan) -> ([f64; 5], [f64; 5
     let light = mean_cpu(bodies, Kind::Light) * plan.per_second * 0.6;
     let share = (PROCESSORS - light) / 4.0;
     for kind_of in Kind::ALL {
-        let right =
-            overload.iter().filter(|record| kind(record) == Some(kind_of) && is_right(record));
-        let rate = right.count() as f64 / lasts;
-        rates[kind_of as usize] = rate;
+        let right = || {
+            overload.iter().filter(move |record| {
+                kind(record) == Some(kind_of) && is_right(record) && came_before(record, plan.lasts)
+            })
+        };
+        rates[kind_of as usize] = right().count() as f64 / lasts;
         if kind_of != Kind::Light {
-            fair[kind_of as usize] = rate * mean_cpu(bodies, kind_of) / share;
+            // What these cost, which are smaller than the mean where small ones get in more easily.
+            let cpu: f64 = right().map(|record| cpu_of(record, bodies)).sum();
+            fair[kind_of as usize] = cpu / lasts / share;
         }
     }
     (rates, fair)
+}
+
+fn cpu_of(record: &Record, bodies: &Bodies) -> f64 {
+    match record.arrival.wish {
+        Wish::Honest { kind, body } => bodies.of(kind, body).cpu.as_secs_f64(),
+        Wish::Hostile(_) => 0.0,
+    }
 }
 
 fn mean_cpu(bodies: &Bodies, kind: Kind) -> f64 {
