@@ -79,7 +79,7 @@ async fn thumbnail(gate: Gate, body: Bytes) -> Result<Vec<u8>, Bad> {
     let header = Header::read(&body).map_err(bad)?;
     let cost = header.cost(body.len() as u64);
     let bytes = cost.total_bytes().ok_or_else(|| bad("too large"))?;
-    gate.run(bytes, move || header.thumbnail(&body)).await?.map_err(bad)
+    gate.run(bytes, move || header.thumbnail(body.into())).await?.map_err(bad)
 }
 
 /// Serves for ever; with `admissible_mib`, behind a semaphore of that many permits.

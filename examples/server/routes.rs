@@ -96,7 +96,7 @@ async fn thumbnail(
     let file = service.read(&mut place, body, MOST_BODY_BYTES).await?;
     let header = Header::read(&file).map_err(Failure::bad_request)?;
     place.declare(header.cost(file.len() as u64))?;
-    let job = place.submit(move || header.thumbnail(&file).map(lease))?;
+    let job = place.submit(move || header.thumbnail(file).map(lease))?;
     let output = job.cancel_on_drop().await?.map_err(Failure::bad_request)?;
     Ok(([(header::CONTENT_TYPE, "image/png")], Bytes::from_owner(output)))
 }

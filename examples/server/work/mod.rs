@@ -4,3 +4,4 @@ pub(crate) mod gzip;
 pub(crate) mod hash;
 pub(crate) mod jpeg;
 pub(crate) mod picture;
+pub(crate) mod png;
