@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::answer::{Offer, Ticket};
 use crate::cost::Cost;
@@ -89,6 +90,13 @@ impl Place {
         changed.map_err(|refusal| as_refused(refusal, cost))?;
         self.cost = cost;
         Ok(())
+    }
+
+    /// Gives the job until `time` from now to start, instead of what is left of the
+    /// [lane's time](Lane::start_within): when a body has been long on its way, and its sender waits from
+    /// here on.
+    pub fn start_within(&mut self, time: Duration) {
+        self.expires = Moment::now().after(time);
     }
 
     /// Submits the job in its place. Never waits.

@@ -21,6 +21,9 @@ pub(crate) struct LaneSample {
     /// Those that wait, with the places of those that are still on their way, and those that run.
     pub(crate) jobs: usize,
     pub(crate) oldest_wait: Duration,
+    pub(crate) waiting_jobs: usize,
+    /// So far.
+    pub(crate) ended_jobs: u64,
 }
 
 impl Sample {
@@ -29,6 +32,8 @@ impl Sample {
             name: Arc::clone(&lane.name),
             jobs: lane.waiting_jobs + lane.reserved_places + lane.running_jobs,
             oldest_wait: lane.oldest_wait.unwrap_or_default(),
+            waiting_jobs: lane.waiting_jobs,
+            ended_jobs: lane.counts.completed + lane.counts.panicked,
         };
         // Nothing goes to the first one, which is the default lane.
         let lanes = stats.lanes.iter().skip(1).map(lane).collect();
@@ -48,7 +53,8 @@ pub(crate) struct History {
 }
 
 impl History {
-    pub(crate) const EVERY: Duration = Duration::from_millis(500);
+    const EVERY_MS: u32 = 500;
+    pub(crate) const EVERY: Duration = Duration::from_millis(History::EVERY_MS as u64);
     pub(crate) const LENGTH: usize = 240;
 
     /// Takes samples, for ever.
@@ -56,13 +62,25 @@ impl History {
         let mut clock = tokio::time::interval(History::EVERY);
         loop {
             clock.tick().await;
-            let sample = Sample::of(&executor.stats());
-            let mut samples = self.samples.lock().expect("nothing panics under this lock");
-            if samples.len() == History::LENGTH {
-                samples.pop_front();
-            }
-            samples.push_back(sample);
+            self.look(&executor);
         }
+    }
+
+    pub(crate) fn look(&self, executor: &Executor) {
+        let sample = Sample::of(&executor.stats());
+        let mut samples = self.samples.lock().expect("nothing panics under this lock");
+        if samples.len() == History::LENGTH {
+            samples.pop_front();
+        }
+        samples.push_back(sample);
+    }
+
+    /// `None` if there are not so many yet.
+    pub(crate) fn last_seconds(&self, seconds: u64) -> Option<Vec<Sample>> {
+        let count = usize::try_from(seconds * 1000 / u64::from(History::EVERY_MS)).ok()?;
+        let samples = self.samples.lock().expect("nothing panics under this lock");
+        let first = samples.len().checked_sub(count)?;
+        Some(samples.range(first..).cloned().collect())
     }
 
     pub(crate) fn samples(&self) -> Vec<Sample> {

@@ -3,6 +3,7 @@
 use std::io;
 use std::num::NonZero;
 use std::thread;
+use std::time::Duration;
 
 use admit::{Budget, BuildError, Executor, Lane, LaneOptions, MIB, Reserve};
 
@@ -12,6 +13,11 @@ use crate::options::Options;
 const LIGHT_LOG_N: u8 = 12;
 /// The largest log_n of a hash of middle size.
 const MEDIUM_LOG_N: u8 = 16;
+
+/// What waits besides uploads: bodies of hashes, which are small.
+const SMALL_BODIES_BYTES: u64 = 2 * MIB;
+/// How often the memory limit is looked at again, unless it is given.
+const REDETECT_EVERY: Duration = Duration::from_secs(5);
 
 /// Where requests go. All jobs have to start within a time, and a lane has room for about as many as
 /// can.
@@ -28,22 +34,31 @@ pub(crate) struct Lanes {
 
 /// Light hashes have a worker and some memory of their own. What is heavy shares the rest, each
 /// kind its equal part of it, and few of a kind may wait: who comes then is better off elsewhere, or
-/// later.
+/// later. Uploads that do not come fill their own lane only, and connections that do not go on asking for
+/// a light hash are as many as there may be.
 pub(crate) fn executor(options: &Options) -> Result<Executor, BuildError> {
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    Executor::builder()
+    let uploads_bytes = options.waiting.saturating_sub(SMALL_BODIES_BYTES) / 2;
+    let builder = match options.memory {
+        Some(_) => Executor::builder(),
+        None => Executor::builder().redetect_every(REDETECT_EVERY),
+    };
+    builder
         .workers(options.workers.map_or(processors + 1, usize::from))
         .budget(budget(options)?)
         .waiting_bytes(options.waiting)
         .capacity(0) // nothing goes to the default lane
         .lane(
-            LaneOptions::new("light").capacity(256).guaranteed_workers(1).guaranteed_bytes(8 * MIB),
+            LaneOptions::new("light")
+                .capacity(options.connections as usize)
+                .guaranteed_workers(1)
+                .guaranteed_bytes(8 * MIB),
         )
         .lane(LaneOptions::new("hash-medium").capacity(8))
         // A share is of bytes and time: twice the bytes of the others, for the same time.
         .lane(LaneOptions::new("hash-large").capacity(4).share(2))
-        .lane(LaneOptions::new("gzip").capacity(6))
-        .lane(LaneOptions::new("thumbnail").capacity(8))
+        .lane(LaneOptions::new("gzip").capacity(6).input_bytes(uploads_bytes))
+        .lane(LaneOptions::new("thumbnail").capacity(8).input_bytes(uploads_bytes))
         .build()
 }
 
@@ -59,11 +74,9 @@ fn budget(options: &Options) -> Result<Budget, BuildError> {
 }
 
 impl Lanes {
-    pub(crate) fn of(executor: &Executor, options: &Options) -> io::Result<Lanes> {
-        let lane = |name: &str| {
-            let lane = executor.lane(name).ok_or_else(|| io::Error::other(name.to_owned()))?;
-            Ok::<_, io::Error>(lane.start_within(options.start_within))
-        };
+    pub(crate) fn of(executor: &Executor) -> io::Result<Lanes> {
+        let lane =
+            |name: &str| executor.lane(name).ok_or_else(|| io::Error::other(name.to_owned()));
         Ok(Lanes {
             light: lane("light")?,
             medium: lane("hash-medium")?,

@@ -1,4 +1,4 @@
-//! Connections that are closed so that the last answer arrives.
+//! Connections whose clients are slow: in reading, and in reading the last answer.
 
 use std::io;
 use std::pin::Pin;
@@ -12,6 +12,9 @@ use tokio::time::{Sleep, sleep};
 /// How long a client may go on sending after it was answered.
 const LONGEST: Duration = Duration::from_secs(2);
 const DISCARDED_AT_ONCE_BYTES: usize = 64 << 10;
+/// A client that takes less of its answer in its time is gone, or means harm: the answer is memory, and
+/// the connection one of few.
+const LEAST_BYTES: usize = 64 << 10;
 
 /// A connection that, when it is shut down, discards what still comes until the client has closed
 /// it too, or some time has passed.
@@ -23,11 +26,45 @@ const DISCARDED_AT_ONCE_BYTES: usize = 64 << 10;
 pub(crate) struct Linger {
     stream: TcpStream,
     until: Option<Pin<Box<Sleep>>>,
+    /// For a client to take some of its answer.
+    take_within: Duration,
+    /// While the client does not take what there is.
+    stalled: Option<Stalled>,
+}
+
+#[derive(Debug)]
+struct Stalled {
+    written_bytes: usize,
+    until: Pin<Box<Sleep>>,
 }
 
 impl Linger {
-    pub(crate) fn new(stream: TcpStream) -> Linger {
-        Linger { stream, until: None }
+    pub(crate) fn new(stream: TcpStream, take_within: Duration) -> Linger {
+        Linger { stream, until: None, take_within, stalled: None }
+    }
+
+    fn wrote(
+        &mut self,
+        context: &mut Context<'_>,
+        wrote: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        let take_within = self.take_within;
+        let stalled = || Stalled { written_bytes: 0, until: Box::pin(sleep(take_within)) };
+        match &wrote {
+            Poll::Pending => {
+                let stalled = self.stalled.get_or_insert_with(stalled);
+                ready!(stalled.until.as_mut().poll(context));
+                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+            }
+            Poll::Ready(Ok(bytes)) => {
+                self.stalled = self.stalled.take().and_then(|mut stalled| {
+                    stalled.written_bytes += bytes;
+                    (stalled.written_bytes < LEAST_BYTES).then_some(stalled)
+                });
+                wrote
+            }
+            Poll::Ready(Err(_)) => wrote,
+        }
     }
 }
 
@@ -47,7 +84,8 @@ impl AsyncWrite for Linger {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let wrote = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.wrote(context, wrote)
     }
 
     fn poll_write_vectored(
@@ -55,7 +93,8 @@ impl AsyncWrite for Linger {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+        let wrote = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.wrote(context, wrote)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -48,6 +48,8 @@ use crate::options::Options;
 use crate::serve::Connections;
 use crate::stop::Stop;
 
+/// Connections of those who watch the server on an address of their own.
+const MOST_WATCHERS: u32 = 16;
 const LATE: u8 = 1;
 const FAILURE: u8 = 2;
 
@@ -76,20 +78,28 @@ fn runtime(options: &Options) -> io::Result<Runtime> {
 }
 
 async fn serve(executor: &Arc<Executor>, options: &Options) -> Result<bool, Box<dyn Error>> {
-    let lanes = Lanes::of(executor, options)?;
+    let lanes = Lanes::of(executor)?;
     let history = History::default();
-    let service = routes::routes(&lanes, options.receive_within)
-        .merge(watching::routes(executor, &lanes, &history));
+    let watching = watching::routes(executor, &lanes, &history);
+    let service = routes::routes(&lanes, options).merge(watching.clone());
     let connections = Connections::new(service, options.connections, options.receive_within);
     let listener = serve::listen(options.listen)?;
+    let watchers = options.watch.map(serve::listen).transpose()?;
     let stop = Stop::listen()?;
     tokio::spawn(history.keep(Arc::clone(executor)));
 
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{}", executor.plan())?;
+    if let Some(watchers) = &watchers {
+        writeln!(stdout, "watch it on http://{}", watchers.local_addr()?)?;
+    }
     writeln!(stdout, "listening on http://{}", listener.local_addr()?)?;
     drop(stdout);
 
+    if let Some(watchers) = watchers {
+        let watched = Connections::new(watching, MOST_WATCHERS, options.receive_within);
+        tokio::spawn(async move { watched.accept(&watchers).await });
+    }
     tokio::select! {
         () = connections.accept(&listener) => {}
         () = stop.told() => {}

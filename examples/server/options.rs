@@ -16,6 +16,11 @@ pub(crate) struct Options {
     #[arg(long, env = "SERVER_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:8080")]
     pub(crate) listen: SocketAddr,
 
+    /// Where else to answer what tells how the server is, with connections of its own: those above
+    /// may be taken by others just when it matters
+    #[arg(long, env = "SERVER_WATCH", value_name = "ADDR")]
+    pub(crate) watch: Option<SocketAddr>,
+
     /// Memory for everything [default: what the process's limits say]
     #[arg(long, env = "SERVER_MEMORY", value_name = "BYTES", value_parser = parse_bytes)]
     pub(crate) memory: Option<u64>,
@@ -25,12 +30,13 @@ pub(crate) struct Options {
     #[arg(long, env = "SERVER_RESERVE", value_name = "BYTES", value_parser = parse_bytes)]
     pub(crate) reserve: Option<u64>,
 
-    /// Part of the memory for bodies of requests that wait
+    /// Part of the memory for bodies of requests that wait: 2MiB for small ones, and half of the
+    /// rest each for what is compressed and for pictures
     #[arg(
         long,
         env = "SERVER_WAITING",
         value_name = "BYTES",
-        default_value = "96MiB",
+        default_value = "98MiB",
         value_parser = parse_bytes
     )]
     pub(crate) waiting: u64,
@@ -54,17 +60,18 @@ pub(crate) struct Options {
     )]
     pub(crate) async_workers: u16,
 
-    /// Connections that are open at once; further ones wait
+    /// Connections that are open at once; further ones wait. Each takes up to 320 KiB, nearly all in
+    /// the kernel
     #[arg(
         long,
         env = "SERVER_CONNECTIONS",
         value_name = "N",
-        default_value_t = 512,
+        default_value_t = 256,
         value_parser = value_parser!(u32).range(1..=100_000)
     )]
     pub(crate) connections: u32,
 
-    /// How long a request may take to arrive
+    /// How long a request may take to arrive, and its client to take each 64 KiB of the answer
     #[arg(
         long,
         env = "SERVER_RECEIVE_WITHIN",
@@ -74,7 +81,7 @@ pub(crate) struct Options {
     )]
     pub(crate) receive_within: Duration,
 
-    /// How long after its arrival a job may start; later it is of no use
+    /// How long after a request has arrived its job may start; later it is of no use
     #[arg(
         long,
         env = "SERVER_START_WITHIN",

@@ -15,6 +15,7 @@ use axum::routing::post;
 use crate::body::read;
 use crate::failure::Failure;
 use crate::lanes::Lanes;
+use crate::options::Options;
 use crate::work::gzip;
 use crate::work::hash::Password;
 use crate::work::picture::Header;
@@ -28,8 +29,12 @@ fn body_bytes(request: &Request) -> Cost {
     Cost::new(0).input(length.unwrap_or(0))
 }
 
-pub(crate) fn routes(lanes: &Lanes, receive_within: Duration) -> Router {
-    let service = Service { lanes: lanes.clone(), receive_within };
+pub(crate) fn routes(lanes: &Lanes, options: &Options) -> Router {
+    let service = Service {
+        lanes: lanes.clone(),
+        receive_within: options.receive_within,
+        start_within: options.start_within,
+    };
     let behind = |lane| AdmitLayer::new(lane, body_bytes);
     Router::new()
         .route("/hash", post(hash).layer(behind(lanes.light.clone())))
@@ -42,6 +47,7 @@ pub(crate) fn routes(lanes: &Lanes, receive_within: Duration) -> Router {
 struct Service {
     lanes: Lanes,
     receive_within: Duration,
+    start_within: Duration,
 }
 
 impl Service {
@@ -51,9 +57,11 @@ impl Service {
         body: Body,
         most_bytes: usize,
     ) -> Result<Vec<u8>, Failure> {
-        tokio::time::timeout(self.receive_within, read(place, body, most_bytes))
+        let body = tokio::time::timeout(self.receive_within, read(place, body, most_bytes))
             .await
-            .map_err(|_| Failure::Bad(StatusCode::REQUEST_TIMEOUT, String::from("too slow")))?
+            .map_err(|_| Failure::Bad(StatusCode::REQUEST_TIMEOUT, String::from("too slow")))??;
+        place.start_within(self.start_within);
+        Ok(body)
     }
 }
 
@@ -66,8 +74,8 @@ async fn hash(
     let json = service.read(&mut arriving, body, MOST_JSON_BYTES).await?;
     let password = Password::from_json(&json).map_err(Failure::bad_request)?;
     let cost = password.cost().map_err(|why| Failure::bad_request(why.to_string()))?;
-    let lane = service.lanes.of_hash(password.log_n());
-    let place = lane.try_reserve(cost).map_err(|refused| Rejected::of(lane, refused))?;
+    let lane = service.lanes.of_hash(password.log_n()).start_within(service.start_within);
+    let place = lane.try_reserve(cost).map_err(|refused| Rejected::of(&lane, refused))?;
     drop((arriving, json));
     Ok(place.submit(move || password.hash())?.cancel_on_drop().await?)
 }

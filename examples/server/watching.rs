@@ -16,7 +16,7 @@ use crate::metrics::{self, Scraped};
 use crate::plots::Plot;
 
 pub(crate) fn routes(executor: &Arc<Executor>, lanes: &Lanes, history: &History) -> Router {
-    let health = Health::new(executor, &lanes.light);
+    let health = Health::new(executor, &lanes.light, history);
     let scraped = Scraped::new(executor);
     let history = history.clone();
     Router::new()

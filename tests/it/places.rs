@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use admit::{Cost, Limit, Overtaking, Refused};
+use admit::{Cost, JoinError, Limit, Overtaking, Refused};
 
 use crate::kit::{Blocker, Live, budget, builder, until};
 use crate::watchdog::watch;
@@ -106,6 +106,27 @@ fn the_time_to_start_goes_on_while_a_place_is_held() {
     assert_eq!((refused.reason, live.count()), (Refused::Expired, 1));
     assert_eq!(executor.stats().lanes[0].reserved_places, 0);
     assert_eq!(executor.stats().counts.expired, 1);
+    blocker.release();
+}
+
+#[test]
+fn a_place_may_be_given_another_time_to_start() {
+    let _watch = watch!();
+    let (_executor, lane, blocker) = lane_of(1, 0);
+    let time = Duration::from_millis(20);
+    let taken = Instant::now();
+    let mut place = lane.start_within(time).try_reserve(Cost::new(1)).unwrap();
+    until(|| taken.elapsed() > 3 * time);
+    place.start_within(Duration::from_secs(3600));
+    let handle = place.submit(|| 7).unwrap();
+    blocker.release();
+    assert_eq!(handle.join().unwrap(), 7);
+
+    let blocker = Blocker::on(&lane, 100);
+    let mut place = lane.start_within(Duration::from_secs(3600)).try_reserve(Cost::new(1)).unwrap();
+    place.start_within(time);
+    let handle = place.submit(|| 7).unwrap();
+    assert!(matches!(handle.join(), Err(JoinError::Expired)));
     blocker.release();
 }
 

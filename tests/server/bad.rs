@@ -8,7 +8,7 @@ fn what_is_no_password_is_a_bad_request_and_says_why() {
     for (json, why) in [
         ("", "EOF"),
         ("{\"password\": [[[[}", "expected a string"),
-        ("[\"p\", \"s\"", "EOF"),
+        ("[\"p\", \"s\", 14]", "expected an object"),
         (r#"{"password": "p", "salt": "s"}"#, "missing field `log_n`"),
         (r#"{"password": "p", "salt": "s", "log_n": 40}"#, "log_n is 40"),
         (r#"{"password": "p", "salt": "s", "log_n": 9}"#, "log_n is 9"),

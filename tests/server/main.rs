@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 mod bad;
+mod health;
 mod jpeg;
 mod overload;
 mod process;
@@ -9,6 +10,12 @@ mod results;
 mod stopping;
 mod watching;
 
-#[allow(dead_code)] // It is the server's, which needs all of it.
+#[allow(dead_code)] // These are the server's, which needs all of them.
+#[path = "../../examples/server/health.rs"]
+mod its_health;
+#[allow(dead_code)]
+#[path = "../../examples/server/history.rs"]
+mod history;
+#[allow(dead_code)]
 #[path = "../../examples/server/work/mod.rs"]
 mod work;

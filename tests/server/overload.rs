@@ -58,10 +58,39 @@ fn a_client_that_goes_leaves_its_place() {
 /// One that sends too slowly is not waited for.
 #[test]
 fn a_body_that_does_not_come_in_time_loses_its_place() {
-    let server = Server::with(&["--memory", "512MiB", "--receive-within", "0.2"]);
+    let server = Server::with(&["--memory", "512MiB", "--receive-within", "1"]);
     let answer = server.begin("/gzip", 1 << 20).answer();
     assert_eq!(answer.status, 408);
     server.wait_for(PLACES, |places| places == 0.0);
+}
+
+/// As many as may wait, and all of the size that is the most.
+#[test]
+fn uploads_that_do_not_come_leave_room_for_logins() {
+    let server = Server::with(&["--memory", "384MiB"]);
+    let uploads = |path| (0..8).map(move |_| (path, 32 << 20));
+    let connections: Vec<_> = uploads("/gzip")
+        .chain(uploads("/thumbnail"))
+        .map(|(path, bytes)| server.begin(path, bytes))
+        .collect();
+    server.wait_for(PLACES, |places| places == 1.0);
+    server.wait_for("admit_reserved_places{lane=\"thumbnail\"}", |places| places == 1.0);
+    let json = br#"{"password": "p", "salt": "s", "log_n": 10}"#;
+    assert_eq!(server.post("/hash", json).status, 200);
+    drop(connections);
+}
+
+/// Its answer is memory.
+#[test]
+fn a_client_that_does_not_take_its_answer_is_not_waited_for() {
+    let server = Server::with(&["--memory", "512MiB", "--receive-within", "1"]);
+    let mut rng = fastrand::Rng::with_seed(1);
+    let body: Vec<u8> = (0..4 << 20).map(|_| rng.u8(..)).collect();
+    let mut connection = server.begin("/gzip", body.len());
+    connection.send(&body);
+    server.wait_for("admit_kept_bytes{lane=\"gzip\"}", |bytes| bytes > 0.0);
+    server.wait_for("admit_kept_bytes{lane=\"gzip\"}", |bytes| bytes == 0.0);
+    drop(connection);
 }
 
 /// What does not compress, so that the answer is longer than all buffers on its way.
@@ -93,6 +122,7 @@ fn connections_beyond_the_limit_wait_for_others_to_end() {
     let (one, other) = (server.connect(), server.connect());
     let mut third = server.begin("/hash", 43);
     third.send(br#"{"password": "p", "salt": "s", "log_n": 10}"#);
+    assert!(third.is_silent());
     one.shut_down();
     assert_eq!(third.answer().status, 200);
     drop(other);

@@ -49,16 +49,15 @@ impl Server {
     }
 
     pub(crate) fn connect(&self) -> Connection {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
-        Connection { stream }
+        Connection::to(self.address)
+    }
+
+    pub(crate) fn accepts(&self) -> bool {
+        TcpStream::connect(self.address).is_ok()
     }
 
     pub(crate) fn get(&self, path: &str) -> Answer {
-        let mut connection = self.connect();
-        connection.send(format!("GET {path} HTTP/1.1\r\n{REST}\r\n").as_bytes());
-        connection.answer()
+        get(self.address, path)
     }
 
     pub(crate) fn post(&self, path: &str, body: &[u8]) -> Answer {
@@ -116,6 +115,12 @@ impl Drop for Server {
     }
 }
 
+pub(crate) fn get(address: SocketAddr, path: &str) -> Answer {
+    let mut connection = Connection::to(address);
+    connection.send(format!("GET {path} HTTP/1.1\r\n{REST}\r\n").as_bytes());
+    connection.answer()
+}
+
 const REST: &str = "host: localhost\r\nconnection: close\r\n";
 
 pub(crate) struct Connection {
@@ -123,6 +128,21 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
+    fn to(address: SocketAddr) -> Connection {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        Connection { stream }
+    }
+
+    /// Whether nothing comes for a while.
+    pub(crate) fn is_silent(&mut self) -> bool {
+        self.stream.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+        let read = self.stream.read(&mut [0]);
+        self.stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        read.is_err()
+    }
+
     #[track_caller]
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).unwrap();
@@ -151,9 +171,9 @@ impl Connection {
         Answer { status, head, body }
     }
 
-    /// Reads the head and no more, so that the answer is under way.
+    /// Reads the first byte and no more, so that the answer is under way.
     pub(crate) fn read_little(&mut self) {
-        self.stream.read_exact(&mut [0; 12]).unwrap();
+        self.stream.read_exact(&mut [0]).unwrap();
     }
 
     pub(crate) fn shut_down(&self) {

@@ -34,6 +34,38 @@ fn who_has_connected_is_answered() {
     assert_eq!(server.wait().code(), Some(0));
 }
 
+/// More than the server may have connections.
+#[test]
+fn who_waits_for_a_connection_is_answered() {
+    let mut server = Server::with(&["--memory", "512MiB", "--connections", "2"]);
+    let mut connections: Vec<_> = (0..8).map(|_| server.begin("/gzip", 1)).collect();
+    server.terminate();
+    for connection in &mut connections {
+        connection.send(b"x");
+    }
+    for connection in connections {
+        assert_eq!(connection.answer().status, 200);
+    }
+    assert_eq!(server.wait().code(), Some(0));
+}
+
+/// Its connection was kept for another request, which comes just then.
+#[test]
+fn who_asks_again_is_answered_and_told_that_it_was_the_last_time() {
+    let mut server = Server::start();
+    let mut connection = server.connect();
+    connection.send(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n");
+    connection.read_little();
+    server.terminate();
+    // It has been told when it accepts nobody else.
+    while server.accepts() {}
+    connection.send(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n");
+    let both = connection.answer();
+    let last = String::from_utf8(both.body).unwrap();
+    assert!(last.contains("HTTP/1.1 200 OK") && last.contains("connection: close"), "{last}");
+    assert_eq!(server.wait().code(), Some(0));
+}
+
 #[test]
 fn one_that_does_not_come_is_not_waited_for_longer_than_said() {
     let mut server = Server::with(&["--memory", "512MiB", "--drain-within", "0.2"]);

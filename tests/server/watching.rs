@@ -2,13 +2,27 @@
 
 use serde_json::Value;
 
-use crate::process::Server;
+use crate::process::{Server, get};
 
 #[test]
 fn the_plan_is_printed_before_it_listens() {
     let server = Server::with(&["--memory", "384MiB", "--workers", "3"]);
     assert!(server.greeting.contains("3 workers"), "{}", server.greeting);
-    assert!(server.greeting.contains("216 MiB for jobs"), "{}", server.greeting);
+    assert!(server.greeting.contains("214 MiB for jobs"), "{}", server.greeting);
+}
+
+/// Whoever takes all connections does not take these.
+#[test]
+fn an_address_of_its_own_tells_how_the_server_is_whoever_has_all_connections() {
+    let options = ["--memory", "512MiB", "--connections", "2", "--watch", "127.0.0.1:0"];
+    let server = Server::with(&options);
+    let address = server.greeting.lines().find_map(|line| line.strip_prefix("watch it on http://"));
+    let address = address.unwrap().parse().unwrap();
+    let _all = [server.begin("/gzip", 1), server.begin("/gzip", 1)];
+    for path in ["/healthz", "/metrics", "/", "/plots/jobs.svg"] {
+        assert_eq!(get(address, path).status, 200, "{path}");
+    }
+    assert_eq!(get(address, "/gzip").status, 404);
 }
 
 #[test]

@@ -24,6 +24,10 @@ pub(crate) struct Password {
 
 impl Password {
     pub(crate) fn from_json(json: &[u8]) -> Result<Password, String> {
+        // serde takes an array for its fields in order.
+        if json.trim_ascii_start().starts_with(b"[") {
+            return Err(String::from("expected an object"));
+        }
         let password: Password = serde_json::from_slice(json).map_err(|why| why.to_string())?;
         if LOG_N.contains(&password.log_n) {
             Ok(password)
