@@ -60,6 +60,12 @@ fn timed(result: &Result) -> Vec<String> {
     };
     let p99 = result.light_ms.p99;
     expect(p99 <= 25.0, format!("light p99 {p99:.1} ms, at most 25"));
+    // When the overload has been over for 0.2 s: also while others still have their answers made.
+    let (after, alone) = (result.afterwards_ms.median, result.alone_ms.median);
+    expect(
+        after <= 2.0 * alone,
+        format!("light {after:.1} ms after the overload, at most twice the {alone:.1} ms before"),
+    );
     let most = result.light_ms.most;
     expect(most <= 100.0, format!("light {most:.1} ms, at most 100"));
     expect(result.useful >= 1.7, format!("useful {:.2} processors, at least 1.7", result.useful));

@@ -1,6 +1,6 @@
 //! A web service under about ten times the load that it can carry, in a memory group of 384 MiB.
 //!
-//! `cargo bench --all-features --bench overload` builds the example `server`, runs it, and the same
+//! `cargo bench --profile release --all-features --bench overload` builds the example `server`, runs it, and the same
 //! service as it is written without admission, and prints one table. `-- --help` lists the options.
 //! It needs Linux, root, and memory control groups.
 //!
@@ -10,6 +10,9 @@
 
 #[cfg(target_os = "linux")]
 mod bodies;
+#[cfg(target_os = "linux")]
+#[path = "../../tests/server/browser.rs"]
+mod browser;
 #[cfg(target_os = "linux")]
 mod capacity;
 #[cfg(target_os = "linux")]

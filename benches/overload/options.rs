@@ -1,5 +1,7 @@
 //! The command line.
 
+use std::path::PathBuf;
+
 use clap::{Parser, Subcommand, ValueEnum};
 
 /// A web service under about ten times the load that it can carry, in a memory group.
@@ -31,6 +33,10 @@ pub(crate) struct Options {
     /// Only these
     #[arg(long, value_delimiter = ',', default_value = "admit,semaphore,spawn-blocking")]
     pub(crate) services: Vec<Service>,
+
+    /// Have Chromium make a picture (PNG) of the page of the service behind `admit`, under load
+    #[arg(long, value_name = "FILE")]
+    pub(crate) screenshot: Option<PathBuf>,
 
     /// Fail if the service behind `admit` breaks a promise that is about counts, or none can be run
     #[arg(long)]

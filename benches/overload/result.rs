@@ -122,9 +122,12 @@ impl Result {
             }
             _ => None,
         });
+        // An honest request is done or refused, and nothing else.
         let is_wrong = |record: &&Record| {
-            matches!(record.outcome, Outcome::Answered { status: 200, is_right: false })
+            kind(record).is_some()
+                && matches!(record.outcome, Outcome::Answered { status, is_right: false } if status != 503)
         };
+        let honest = || seen.alone.iter().chain(overload).chain(&seen.afterwards);
         Result {
             died_after: seen.died_after,
             kills: seen.kills,
@@ -153,7 +156,7 @@ impl Result {
                 .count(),
             refused_uploads: uploads().filter(refused).count() + broken_uploads,
             broken_uploads,
-            wrong: overload.iter().filter(is_wrong).count(),
+            wrong: honest().filter(is_wrong).count(),
             client_cpu: seen.client_cpu.as_secs_f64() / lasts,
             stopped: seen.stopped.as_ref().map(|(records, ended)| {
                 let lost = records.iter().filter(|record| is_lost(record)).count();

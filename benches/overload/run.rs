@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use clap::Parser;
 
 use crate::bodies::Bodies;
+use crate::browser::Browser;
 use crate::capacity;
 use crate::expected::{Unmet, unmet};
 use crate::group::Hierarchy;
@@ -64,7 +66,14 @@ fn try_all(options: &Options) -> Result<bool, Failure> {
         let plan = Plan { per_second: options.rate, lasts, seed: options.seed + 100 * run };
         for service in &options.services {
             let mut served = start(&hierarchy, *service, &server, options)?;
+            let picture = match &options.screenshot {
+                Some(file) if *service == Service::Admit => Some(picture(&served, plan, file)?),
+                _ => None,
+            };
             let seen = runtime.block_on(trial::run(&mut served, &bodies, plan))?;
+            if let Some(picture) = picture {
+                picture.join().map_err(|_| "the thread that takes the picture panicked")??;
+            }
             let figures = Figures::of(&seen, &bodies, plan);
             let name = format!("{service:?}, {} requests/s", options.rate);
             println!("{}", report::row(&name, &figures));
@@ -82,6 +91,21 @@ fn try_all(options: &Options) -> Result<bool, Failure> {
     let is_required =
         |promise: &Unmet| options.require_times || options.require && !promise.is_of_time;
     Ok(!broken.iter().any(is_required))
+}
+
+/// Takes a picture when most of the overload is over.
+fn picture(
+    served: &Served,
+    plan: Plan,
+    file: &Path,
+) -> Result<JoinHandle<std::io::Result<()>>, Failure> {
+    let browser = Browser::find()?.ok_or("a picture needs Chromium")?;
+    let url = format!("http://{}/", served.address);
+    let (file, after) = (file.to_owned(), trial::ALONE + plan.lasts.mul_f64(0.8));
+    Ok(thread::spawn(move || {
+        thread::sleep(after);
+        browser.screenshot(&url, &file)
+    }))
 }
 
 fn print_costs(bodies: &Bodies) {

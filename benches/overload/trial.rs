@@ -16,7 +16,7 @@ use crate::served::Served;
 
 type Failure = Box<dyn std::error::Error>;
 
-const ALONE: Duration = Duration::from_secs(4);
+pub(crate) const ALONE: Duration = Duration::from_secs(4);
 const AFTERWARDS: Duration = Duration::from_secs(3);
 const UNTIL_STOPPED: Duration = Duration::from_secs(3);
 const AFTER_STOPPED: Duration = Duration::from_secs(1);

@@ -2,9 +2,11 @@
 #![cfg(unix)]
 
 mod bad;
+mod browser;
 mod health;
 mod jpeg;
 mod overload;
+mod page;
 mod process;
 mod results;
 mod stopping;

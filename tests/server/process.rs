@@ -52,6 +52,10 @@ impl Server {
         Connection::to(self.address)
     }
 
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+
     pub(crate) fn accepts(&self) -> bool {
         TcpStream::connect(self.address).is_ok()
     }
