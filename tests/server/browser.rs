@@ -37,7 +37,7 @@ impl Browser {
     pub(crate) fn screenshot(&self, url: &str, file: &Path) -> io::Result<()> {
         let mut option = std::ffi::OsString::from("--screenshot=");
         option.push(file);
-        let output = self.command(url).arg(option).arg("--window-size=760,1100").output()?;
+        let output = self.command(url).arg(option).arg("--window-size=760,950").output()?;
         match file.exists() {
             true => Ok(()),
             false => Err(io::Error::other(String::from_utf8_lossy(&output.stderr).into_owned())),
