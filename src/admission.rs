@@ -356,36 +356,36 @@ impl<J, W> Admission<J, W> {
     }
 
     /// A worker has started and is free.
-    pub(crate) fn start_worker(&mut self, crew: usize) {
-        self.crew_mut(crew).bench_mut().start();
+    pub(crate) fn start_worker(&mut self, crew: usize, rank: Rank) {
+        self.crew_mut(crew).bench_mut().start(rank);
         self.share_out();
         self.settle();
     }
 
     /// A worker that was counted did not come to life. Nothing was submitted to its crew yet.
-    pub(crate) fn miss_worker(&mut self, crew: usize) {
-        self.crew_mut(crew).bench_mut().miss();
+    pub(crate) fn miss_worker(&mut self, crew: usize, rank: Rank) {
+        self.crew_mut(crew).bench_mut().miss(rank);
         self.share_out();
     }
 
-    /// Hands a free worker an admitted job, if there is one.
-    pub(crate) fn take(&mut self, crew: usize) -> Option<Grant<J>> {
+    /// Hands a free worker an admitted job, if there is one for it.
+    pub(crate) fn take(&mut self, crew: usize, rank: Rank) -> Option<Grant<J>> {
         let crew = self.crews[crew].as_mut().expect("its worker names it");
-        let grant = crew.bench_mut().take_ready()?;
+        let grant = crew.take_ready(rank);
         crew.rouse(&mut self.effects.told);
-        Some(grant)
+        grant
     }
 
     /// A worker's job has ended: its bytes return, once (I3), and the worker is free, and gets
     /// the next job if there is one for it.
-    pub(crate) fn finish(&mut self, crew: usize, done: Done) -> Option<Grant<J>> {
+    pub(crate) fn finish(&mut self, crew: usize, rank: Rank, done: Done) -> Option<Grant<J>> {
         let (its_crew, accounts) = self.crew_and_accounts(crew);
-        let bytes = its_crew.finish(done, accounts);
+        let bytes = its_crew.finish(rank, done, accounts);
         self.ledger.end_job(bytes);
         self.moved();
         // A worker that is here takes what is ready, or else what is admitted first.
-        let ready = self.take(crew);
-        let taker = if ready.is_none() { Some(crew) } else { None };
+        let ready = self.crew_mut(crew).take_ready(rank);
+        let taker = if ready.is_none() { Some((crew, rank)) } else { None };
         let admitted = self.settle_for(taker);
         ready.or(admitted)
     }
@@ -397,21 +397,21 @@ impl<J, W> Admission<J, W> {
     }
 
     /// A free worker found nothing and looks again soon, as if it had been told to.
-    pub(crate) fn stay_awake(&mut self, crew: usize) {
-        self.crew_mut(crew).bench_mut().stay_awake();
+    pub(crate) fn stay_awake(&mut self, crew: usize, rank: Rank) {
+        self.crew_mut(crew).bench_mut().stay_awake(rank);
     }
 
     /// A worker that was told has come.
-    pub(crate) fn arrive(&mut self, crew: usize) {
-        self.crew_mut(crew).bench_mut().arrive();
+    pub(crate) fn arrive(&mut self, crew: usize, rank: Rank) {
+        self.crew_mut(crew).bench_mut().arrive(rank);
     }
 
     /// Lets a free worker leave, if the crew is closed and nothing is left to run.
-    pub(crate) fn may_leave(&mut self, crew: usize) -> bool {
+    pub(crate) fn may_leave(&mut self, crew: usize, rank: Rank) -> bool {
         if !self.crew(crew).is_over() {
             return false;
         }
-        let is_last = self.crew_mut(crew).bench_mut().leave();
+        let is_last = self.crew_mut(crew).bench_mut().leave(rank);
         if is_last {
             // Nothing can wait or run here any more.
             let crew = self.crews[crew].as_mut().expect("its worker names it");

@@ -11,6 +11,7 @@ mod pair;
 mod places;
 mod shares;
 mod steps;
+mod workers;
 
 use std::time::Duration;
 

@@ -49,34 +49,44 @@ pub(crate) enum Rank {
     Low,
 }
 
+/// The workers of one rank.
 #[derive(Debug)]
-pub(crate) struct Bench<J, W> {
-    /// Admitted jobs that no worker has fetched yet, at most one for each free worker.
-    ready: VecDeque<Grant<J>>,
-    /// These, and those that run.
-    holding: Slab<Holding>,
-    workers: usize,
+struct Side<W> {
     free: usize,
     /// Free workers that lie down, the last one on top: its caches are the warmest, and it may
     /// not have fallen asleep yet.
     benched: Vec<W>,
-    /// Those of low priority, who are called when none of the others is left: next to other
-    /// threads of the program a lone job would get little of the processor from them.
-    benched_low: Vec<W>,
     /// Workers that were told to come, or stay awake to look, and have not arrived.
     told: usize,
 }
 
+/// Admitted jobs that no worker has fetched yet, and the workers that are free for them.
+///
+/// There are never more such jobs than free workers. Those that have a guaranteed worker take one of normal
+/// priority, for which the others leave as many as are promised: a job that was given one of low
+/// priority would get next to nothing of the processor beside one that has the other. Whatever is
+/// promised, a job for which there is no worker of its kind takes one of the other.
+#[derive(Debug)]
+pub(crate) struct Bench<J, W> {
+    ready: VecDeque<Grant<J>>,
+    ready_guaranteed: VecDeque<Grant<J>>,
+    /// These, and those that run.
+    holding: Slab<Holding>,
+    workers: usize,
+    normal: Side<W>,
+    low: Side<W>,
+}
+
 impl<J, W> Bench<J, W> {
     pub(crate) fn new() -> Self {
+        let side = || Side { free: 0, benched: Vec::new(), told: 0 };
         Bench {
             ready: VecDeque::new(),
+            ready_guaranteed: VecDeque::new(),
             holding: Slab::new(),
             workers: 0,
-            free: 0,
-            benched: Vec::new(),
-            benched_low: Vec::new(),
-            told: 0,
+            normal: side(),
+            low: side(),
         }
     }
 
@@ -86,26 +96,33 @@ impl<J, W> Bench<J, W> {
 
     /// Free workers that no admitted job is meant for.
     pub(crate) fn free(&self) -> usize {
-        self.free - self.ready.len()
+        self.normal.free + self.low.free - self.ready.len() - self.ready_guaranteed.len()
     }
 
     pub(crate) fn has_ready(&self) -> bool {
-        !self.ready.is_empty()
+        !self.ready.is_empty() || !self.ready_guaranteed.is_empty()
     }
 
     pub(crate) fn has_told(&self) -> bool {
-        self.told > 0
+        self.normal.told + self.low.told > 0
     }
 
-    pub(crate) fn start(&mut self) {
+    fn side(&mut self, rank: Rank) -> &mut Side<W> {
+        match rank {
+            Rank::Normal => &mut self.normal,
+            Rank::Low => &mut self.low,
+        }
+    }
+
+    pub(crate) fn start(&mut self, rank: Rank) {
         self.workers += 1;
-        self.free += 1;
+        self.side(rank).free += 1;
     }
 
     /// A worker that was counted did not start.
-    pub(crate) fn miss(&mut self) {
+    pub(crate) fn miss(&mut self, rank: Rank) {
         self.workers -= 1;
-        self.free -= 1;
+        self.side(rank).free -= 1;
     }
 
     /// A job is admitted.
@@ -123,77 +140,96 @@ impl<J, W> Bench<J, W> {
         self.holding.iter().map(|(_, holding)| holding)
     }
 
-    /// Keeps an admitted job for a free worker that is not here.
-    pub(crate) fn make_ready(&mut self, grant: Grant<J>) {
-        self.ready.push_back(grant);
-    }
-
-    /// Hands an admitted job to a free worker that is here.
-    pub(crate) fn give(&mut self, grant: Grant<J>) -> Grant<J> {
-        self.free -= 1;
-        grant
+    /// Keeps an admitted job for a free worker.
+    pub(crate) fn make_ready(&mut self, grant: Grant<J>, is_guaranteed: bool) {
+        let ready = if is_guaranteed { &mut self.ready_guaranteed } else { &mut self.ready };
+        ready.push_back(grant);
     }
 
     /// Takes back an admitted job that no worker has fetched.
     pub(crate) fn take_back(&mut self, seq: u64) -> Option<Grant<J>> {
-        let at = self.ready.iter().position(|grant| grant.seq == seq)?;
-        let grant = self.ready.remove(at)?;
+        let take = |ready: &mut VecDeque<Grant<J>>| {
+            let at = ready.iter().position(|grant| grant.seq == seq)?;
+            ready.remove(at)
+        };
+        let grant = take(&mut self.ready).or_else(|| take(&mut self.ready_guaranteed))?;
         self.holding.remove(grant.slot);
         Some(grant)
     }
 
-    pub(crate) fn take_ready(&mut self) -> Option<Grant<J>> {
-        let grant = self.ready.pop_front()?;
-        self.free -= 1;
+    /// Which line a free worker of this rank takes from.
+    fn line(&mut self, rank: Rank, promised: usize) -> &mut VecDeque<Grant<J>> {
+        let takes_guaranteed = match rank {
+            Rank::Normal => {
+                let is_left = self.normal.free > promised || self.ready.len() > self.low.free;
+                !self.ready_guaranteed.is_empty() || !is_left
+            }
+            Rank::Low => self.ready.is_empty() && self.ready_guaranteed.len() > self.normal.free,
+        };
+        if takes_guaranteed { &mut self.ready_guaranteed } else { &mut self.ready }
+    }
+
+    /// `promised`: guaranteed workers that no job holds.
+    pub(crate) fn take_ready(&mut self, rank: Rank, promised: usize) -> Option<Grant<J>> {
+        let grant = self.line(rank, promised).pop_front()?;
+        self.side(rank).free -= 1;
         Some(grant)
     }
 
     /// A worker's job has ended.
-    pub(crate) fn become_free(&mut self, slot: usize) -> Holding {
-        self.free += 1;
+    pub(crate) fn become_free(&mut self, rank: Rank, slot: usize) -> Holding {
+        self.side(rank).free += 1;
         self.holding.remove(slot)
     }
 
     pub(crate) fn lie_down(&mut self, worker: W, rank: Rank) {
-        match rank {
-            Rank::Normal => self.benched.push(worker),
-            Rank::Low => self.benched_low.push(worker),
-        }
+        self.side(rank).benched.push(worker);
     }
 
-    pub(crate) fn stay_awake(&mut self) {
-        self.told += 1;
+    pub(crate) fn stay_awake(&mut self, rank: Rank) {
+        self.side(rank).told += 1;
     }
 
-    pub(crate) fn arrive(&mut self) {
-        self.told -= 1;
+    pub(crate) fn arrive(&mut self, rank: Rank) {
+        self.side(rank).told -= 1;
     }
 
-    /// Wakes one worker if there is work that nobody is on the way to.
+    /// Wakes one worker if there is work that nobody is on the way to; one of normal priority if it may be:
+    /// next to other threads of the program a lone job would get little of the processor from the others.
     ///
-    /// While one that was told is on its way nobody else is: it will take a job and, finding
+    /// While one that was told is on its way nobody else is: it will take a job or not and, finding
     /// more, call the next. So a job costs one wake at most, and a burst of short jobs that one
-    /// worker can keep up with costs one in all.
-    pub(crate) fn rouse_one(&mut self, told: &mut Vec<(W, Verdict)>) {
-        if !self.ready.is_empty()
-            && self.told == 0
-            && let Some(worker) = self.benched.pop().or_else(|| self.benched_low.pop())
-        {
-            self.told = 1;
-            told.push((worker, Verdict::Go));
+    /// worker can keep up with costs one in all. But for a job that has a guaranteed worker nobody
+    /// waits who has low priority, and may be long on the way.
+    pub(crate) fn rouse_one(&mut self, promised: usize, told: &mut Vec<(W, Verdict)>) {
+        let is_anybody_told = self.has_told();
+        for rank in [Rank::Normal, Rank::Low] {
+            let is_wanted = !self.line(rank, promised).is_empty();
+            let has_guaranteed = rank == Rank::Normal && !self.ready_guaranteed.is_empty();
+            let side = self.side(rank);
+            let comes = if has_guaranteed { side.told > 0 } else { is_anybody_told };
+            if is_wanted
+                && !comes
+                && let Some(worker) = side.benched.pop()
+            {
+                side.told += 1;
+                told.push((worker, Verdict::Go));
+                return;
+            }
         }
     }
 
     /// Wakes everybody, for the end.
     pub(crate) fn rouse_all(&mut self, told: &mut Vec<(W, Verdict)>) {
-        self.told += self.benched.len() + self.benched_low.len();
-        let all = self.benched.drain(..).chain(self.benched_low.drain(..));
-        told.extend(all.map(|worker| (worker, Verdict::Go)));
+        for side in [&mut self.normal, &mut self.low] {
+            side.told += side.benched.len();
+            told.extend(side.benched.drain(..).map(|worker| (worker, Verdict::Go)));
+        }
     }
 
     /// A free worker leaves. `true`: it was the last one.
-    pub(crate) fn leave(&mut self) -> bool {
-        self.free -= 1;
+    pub(crate) fn leave(&mut self, rank: Rank) -> bool {
+        self.side(rank).free -= 1;
         self.workers -= 1;
         self.workers == 0
     }

@@ -101,7 +101,8 @@ impl Builder {
     /// other threads of the program, such as those that answer requests, get the processor before
     /// the workers beyond the first ones do. Between control groups they do nothing; there weight
     /// and quota decide. A worker at nice 10 cannot go back, and threads and processes that its
-    /// jobs start have its nice value. Workers of normal priority are given jobs first.
+    /// jobs start have its nice value. Workers of normal priority are given jobs first, but for those
+    /// that are [guaranteed](crate::LaneOptions::guaranteed_workers) to a lane, which are left to it.
     pub fn nice_beyond(mut self, workers: impl Into<Option<usize>>) -> Self {
         self.nice_beyond = workers.into();
         self
@@ -324,11 +325,11 @@ impl Builder {
         let asked = plan.workers.decided;
         let mut threads = Vec::new();
         for number in 0..asked {
-            // Counted before it runs, so that an executor that was built has all its workers.
-            shared.gate.change(|state| state.start_worker(crew));
-            let name = format!("{}-{number}", self.thread_name);
             let is_low = self.nice_beyond.is_some_and(|first| number >= first);
             let rank = if is_low { Rank::Low } else { Rank::Normal };
+            // Counted before it runs, so that an executor that was built has all its workers.
+            shared.gate.change(|state| state.start_worker(crew, rank));
+            let name = format!("{}-{number}", self.thread_name);
             let its_own = Arc::clone(shared);
             match sync::spawn(name, self.stack_bytes, move || worker::run(its_own, number, rank)) {
                 Ok(thread) => threads.push(thread),
@@ -337,7 +338,7 @@ impl Builder {
                     shared.gate.change(|state| {
                         state.close(crew);
                         // On behalf of the worker that was counted and never came.
-                        state.may_leave(crew);
+                        state.may_leave(crew, rank);
                     });
                     let started = threads.len();
                     for thread in threads {
@@ -346,7 +347,7 @@ impl Builder {
                     return Err(BuildError::Workers { started, asked, source });
                 }
                 Err(source) => {
-                    shared.gate.change(|state| state.miss_worker(crew));
+                    shared.gate.change(|state| state.miss_worker(crew, rank));
                     plan.workers.shortfall = Some(source.to_string());
                     break;
                 }

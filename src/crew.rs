@@ -6,7 +6,7 @@ use std::sync::Arc;
 use slab::Slab;
 
 use crate::accounts::{Account, Accounts, Turn};
-use crate::bench::{Bench, Done, Grant, Holding};
+use crate::bench::{Bench, Done, Grant, Holding, Rank};
 use crate::counts::Counts;
 use crate::effects::Verdict;
 use crate::error::Limit;
@@ -225,14 +225,9 @@ impl<J, W> Crew<J, W> {
         self.note_head(lane, accounts);
     }
 
-    /// Takes a job out of its lane to run. Comes with the submitter that may still wait for it.
+    /// Takes a job out of its lane, for a free worker. Gives the submitter that may still wait for it.
     #[inline]
-    pub(crate) fn admit(
-        &mut self,
-        lane: usize,
-        seq: u64,
-        accounts: &mut Accounts,
-    ) -> (Grant<J>, Option<W>) {
+    pub(crate) fn admit(&mut self, lane: usize, seq: u64, accounts: &mut Accounts) -> Option<W> {
         let queue = &mut self.lanes[lane];
         let entry = match queue.inside.remove(seq) {
             Some(entry) => {
@@ -250,12 +245,15 @@ impl<J, W> Crew<J, W> {
         let Entry { job, bytes, since, expires, submitter, .. } = entry;
         self.forget_expiry(expires, lane, seq);
         let slot = self.bench.hold(Holding { lane, seq, bytes, since: accounts.now() });
+        let is_guaranteed = accounts.get(self.lanes[lane].account).promised_workers() > 0;
+        let grant = Grant { job, lane, seq, bytes, since, expires, slot };
+        self.bench.make_ready(grant, is_guaranteed);
         self.change_account(lane, accounts, |account| {
             account.running_jobs += 1;
             account.held_bytes += bytes;
         });
         self.note_head(lane, accounts);
-        (Grant { job, lane, seq, bytes, since, expires, slot }, submitter)
+        submitter
     }
 
     /// Takes back a job that was admitted and not fetched. It holds its bytes until
@@ -444,8 +442,8 @@ impl<J, W> Crew<J, W> {
     }
 
     /// A worker's job has ended. Gives back what it held.
-    pub(crate) fn finish(&mut self, done: Done, accounts: &mut Accounts) -> u64 {
-        let Holding { lane, bytes, .. } = self.bench.become_free(done.slot);
+    pub(crate) fn finish(&mut self, rank: Rank, done: Done, accounts: &mut Accounts) -> u64 {
+        let Holding { lane, bytes, .. } = self.bench.become_free(rank, done.slot);
         self.change_account(lane, accounts, |account| {
             account.running_jobs -= 1;
             account.held_bytes -= bytes;
@@ -458,13 +456,18 @@ impl<J, W> Crew<J, W> {
         bytes
     }
 
+    /// Hands a free worker an admitted job, if there is one for it.
+    pub(crate) fn take_ready(&mut self, rank: Rank) -> Option<Grant<J>> {
+        self.bench.take_ready(rank, self.promised_workers)
+    }
+
     /// Wakes one worker for work, or all of them for the end.
     #[inline]
     pub(crate) fn rouse(&mut self, told: &mut Vec<(W, Verdict)>) {
         if self.is_over() {
             self.bench.rouse_all(told);
         } else {
-            self.bench.rouse_one(told);
+            self.bench.rouse_one(self.promised_workers, told);
         }
     }
 }

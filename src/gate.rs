@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::admission::Admission;
 use crate::answer::{LaneId, Ticket};
-use crate::bench::{Done, Grant};
+use crate::bench::{Done, Grant, Rank};
 use crate::cost::Cost;
 use crate::effects::{Effects, Gone, Verdict};
 use crate::intake::Intake;
@@ -108,19 +108,24 @@ impl Gate {
     }
 
     /// Ends a worker's job, and gives it the next one if there is one for it.
-    pub(crate) fn finish(&self, crew: usize, done: Done) -> Option<Grant<Arc<dyn Job>>> {
+    pub(crate) fn finish(
+        &self,
+        crew: usize,
+        rank: Rank,
+        done: Done,
+    ) -> Option<Grant<Arc<dyn Job>>> {
         // Not under the lock, which others wait for meanwhile.
         let now = Moment::now();
         let mut state = self.state.0.lock();
         state.set_time(now);
-        let mut grant = state.finish(crew, done);
+        let mut grant = state.finish(crew, rank, done);
         // Whoever waits in the state came before the arrivals, so a worker that was given a job
         // need not look at them.
         if state.wants_arrivals(crew) {
             let mut intake = self.intake.0.lock();
             state.receive(&mut intake);
             if grant.is_none() {
-                grant = state.take(crew);
+                grant = state.take(crew, rank);
             }
             state.give_credit(&mut intake, None);
         }

@@ -203,8 +203,8 @@ mod tests {
             machine.change(None, |state| {
                 state.attach(Crew::new(LIMIT_WAITING), vec![lane(), lane()]).expect("fits");
                 for _ in 0..3 {
-                    state.start_worker(0);
-                    state.stay_awake(0);
+                    state.start_worker(0, Rank::Normal);
+                    state.stay_awake(0, Rank::Normal);
                 }
             });
             machine
@@ -279,8 +279,8 @@ mod tests {
             let grant = match std::mem::replace(&mut self.workers[worker], Worker::Benched) {
                 Worker::Benched => return,
                 Worker::Coming => self.change(None, |state| {
-                    state.arrive(0);
-                    let grant = state.take(0);
+                    state.arrive(0, Rank::Normal);
+                    let grant = state.take(0, Rank::Normal);
                     if grant.is_none() {
                         state.bench(0, worker, Rank::Normal);
                     }
@@ -289,10 +289,10 @@ mod tests {
                 Worker::Running(Grant { slot, .. }) => {
                     let waited = std::time::Duration::ZERO;
                     let done = Done { slot, ended: Ended::Completed, waited, ran: None };
-                    let mut grant = self.state.finish(0, done);
+                    let mut grant = self.state.finish(0, Rank::Normal, done);
                     if self.state.wants_arrivals(0) {
                         self.state.receive(&mut self.intake);
-                        grant = grant.or_else(|| self.state.take(0));
+                        grant = grant.or_else(|| self.state.take(0, Rank::Normal));
                         self.state.give_credit(&mut self.intake, None);
                     }
                     self.carry_out();

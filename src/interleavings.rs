@@ -60,6 +60,35 @@ fn every_submitted_job_runs_and_its_joiner_is_woken() {
     });
 }
 
+/// A worker that finds a job which is meant for one of the other rank has to call that one.
+#[test]
+fn workers_of_either_rank_are_called_for_what_is_meant_for_them() {
+    check(|| {
+        let budget = Budget::new(10, 0).expect("no reserve");
+        let builder = Executor::builder().workers(2).nice_beyond(1).budget(budget.clone());
+        let light = LaneOptions::new("light").guaranteed_workers(1);
+        let executor = Arc::new(builder.lane(light).build().expect("threads"));
+        let light = executor.lane("light").expect("it was asked for");
+        let producer = thread::spawn(move || {
+            for _ in 0..2 {
+                light.submit(Cost::new(4), || ()).expect("open").join().expect("runs");
+            }
+        });
+        let heavy: Vec<_> =
+            (0..2).map(|_| executor.submit(Cost::new(5), || ()).expect("open")).collect();
+        heavy[0].cancel();
+        for handle in heavy {
+            match handle.join() {
+                Ok(()) | Err(JoinError::Cancelled) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        producer.join().expect("no panic");
+        drop(executor);
+        assert_all_returned(&budget);
+    });
+}
+
 #[test]
 fn detached_jobs_are_drained_whoever_submits_and_whichever_way() {
     check(|| {

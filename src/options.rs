@@ -114,7 +114,10 @@ impl LaneOptions {
     }
 
     /// Workers that only this lane's jobs can have; 0 unless set. At least one worker has to be left
-    /// over. Which of the executor's workers they are changes from job to job.
+    /// over. Which of the executor's workers they are changes from job to job, but while there are any of
+    /// [normal priority](crate::Builder::nice_beyond) they are of these, and the jobs of other lanes leave them
+    /// as many: with as many workers of normal priority as are guaranteed, jobs that must answer at once have the
+    /// processor before all others.
     pub fn guaranteed_workers(mut self, workers: usize) -> Self {
         self.terms.guaranteed_workers = workers;
         self

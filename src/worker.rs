@@ -48,7 +48,7 @@ pub(crate) fn run(shared: Arc<Shared>, number: usize, rank: Rank) {
             retention.check(number, bytes, others_bytes);
         }
         // RELEASE, and fetch what that made room for. The closure is gone already (I4).
-        next = shared.gate.finish(shared.crew, Done { slot, ended, waited, ran });
+        next = shared.gate.finish(shared.crew, rank, Done { slot, ended, waited, ran });
         // COMPLETE
         job.complete();
         // With the last reference goes the payload of a panic that nobody asked for.
@@ -74,16 +74,16 @@ fn fetch(shared: &Shared, bench: &Arc<Waiter>, rank: Rank) -> Option<Grant<Arc<d
         let mut rest = Rest::Over;
         let grant = shared.gate.change(|state| {
             if was_told {
-                state.arrive(shared.crew);
+                state.arrive(shared.crew, rank);
             }
             shared.gate.forget_news();
-            let grant = state.take(shared.crew);
-            if grant.is_none() && !state.may_leave(shared.crew) {
+            let grant = state.take(shared.crew, rank);
+            if grant.is_none() && !state.may_leave(shared.crew, rank) {
                 // The first to find nothing stays awake for a moment. Work that comes in quick
                 // succession then needs no system call to be run, and no more than one
                 // processor is kept busy with waiting.
                 if !was_awake && !shared.spinning.swap(true, Ordering::Relaxed) {
-                    state.stay_awake(shared.crew);
+                    state.stay_awake(shared.crew, rank);
                     rest = Rest::Awake;
                 } else {
                     bench.reset();

@@ -14,6 +14,9 @@ const LIGHT_LOG_N: u8 = 12;
 /// The largest log_n of a hash of middle size.
 const MEDIUM_LOG_N: u8 = 16;
 
+/// Workers for light hashes alone. The system prefers them to the others, and the threads that handle
+/// connections as well.
+const LIGHT_WORKERS: usize = 1;
 /// What waits besides uploads: bodies of hashes, which are small.
 const SMALL_BODIES_BYTES: u64 = 2 * MIB;
 /// How often the memory limit is looked at again, unless it is given.
@@ -45,13 +48,14 @@ pub(crate) fn executor(options: &Options) -> Result<Executor, BuildError> {
     };
     builder
         .workers(options.workers.map_or(processors + 1, usize::from))
+        .nice_beyond(LIGHT_WORKERS)
         .budget(budget(options)?)
         .waiting_bytes(options.waiting)
         .capacity(0) // nothing goes to the default lane
         .lane(
             LaneOptions::new("light")
                 .capacity(options.connections as usize)
-                .guaranteed_workers(1)
+                .guaranteed_workers(LIGHT_WORKERS)
                 .guaranteed_bytes(8 * MIB),
         )
         .lane(LaneOptions::new("hash-medium").capacity(8))

@@ -3,7 +3,7 @@
 use super::Admission;
 use crate::accounts::{AccountId, Turn};
 use crate::answer::LaneId;
-use crate::bench::Grant;
+use crate::bench::{Grant, Rank};
 use crate::effects::Verdict;
 use crate::overtaking::Overtaking;
 
@@ -25,10 +25,8 @@ impl<J, W> Admission<J, W> {
         self.settle_for(None);
     }
 
-    /// The same, and hands the first job of the taker's crew straight to the taker, a free
-    /// worker.
-    pub(super) fn settle_for(&mut self, mut taker: Option<usize>) -> Option<Grant<J>> {
-        let mut taken = None;
+    /// The same, and hands a free worker its job before it calls others for what is left.
+    pub(super) fn settle_for(&mut self, taker: Option<(usize, Rank)>) -> Option<Grant<J>> {
         while let Some(claim) = self.next_claim() {
             self.moved();
             let Some(at) = claim.at else {
@@ -39,19 +37,14 @@ impl<J, W> Admission<J, W> {
             };
             self.ledger.begin_job(claim.bytes);
             let (crew, accounts) = self.crew_and_accounts(at.crew);
-            let (grant, submitter) = crew.admit(at.lane, claim.seq, accounts);
-            if taker == Some(at.crew) {
-                taker = None;
-                taken = Some(crew.bench_mut().give(grant));
-            } else {
-                crew.bench_mut().make_ready(grant);
-            }
+            let submitter = crew.admit(at.lane, claim.seq, accounts);
             let has_outside = crew.has_outside(at.lane);
             self.effects.told.extend(submitter.map(|submitter| (submitter, Verdict::Go)));
             if has_outside {
                 self.let_in(at);
             }
         }
+        let taken = taker.and_then(|(crew, rank)| self.crew_mut(crew).take_ready(rank));
         for crew in self.crews.iter_mut().flatten() {
             crew.rouse(&mut self.effects.told);
         }

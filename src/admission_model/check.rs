@@ -113,7 +113,8 @@ impl Pair {
         assert_eq!((real.is_closed(), real.is_over()), (crew.closed, model.is_over(id)));
         assert!(real.waiting_bytes() <= real.waiting_limit_bytes());
         let is_any = |wanted| crew.workers.iter().any(|(_, doing)| *doing == wanted);
-        let is_stranded = model.ready(id) > 0 && is_any(Doing::Benched) && !is_any(Doing::Told);
+        let is_left = model.ready(id) > 0 && is_any(Doing::Benched);
+        let is_stranded = is_left && !is_any(Doing::Told) && !is_any(Doing::Looking);
         assert!(!is_stranded, "a ready job, a worker on the bench, and nobody on the way");
         assert!(!(real.is_over() && is_any(Doing::Benched)), "nobody wakes this worker any more");
         let lanes: Vec<_> = real.lanes().map(|(lane, _)| lane).collect();

@@ -92,7 +92,7 @@ impl Model {
         self.lines().into_iter().map(|line| self.promised(line)).sum()
     }
 
-    fn all_promised_workers(&self, crew: usize) -> usize {
+    pub(super) fn all_promised_workers(&self, crew: usize) -> usize {
         let lanes = self.crew(crew).lanes.keys();
         lanes.map(|lane| self.promised_workers(crew, *lane)).sum()
     }
@@ -114,7 +114,7 @@ impl Model {
         }
     }
 
-    fn promised_workers(&self, crew: usize, lane: usize) -> usize {
+    pub(super) fn promised_workers(&self, crew: usize, lane: usize) -> usize {
         let guaranteed = self.crew(crew).lanes[&lane].terms.guaranteed_workers;
         guaranteed.saturating_sub(self.held_by(Some((crew, lane))).jobs)
     }

@@ -75,6 +75,8 @@ pub(super) struct ModelJob {
     /// How many had been admitted when it came, and when it was admitted.
     pub(super) came_after: usize,
     pub(super) admitted_as: Option<usize>,
+    /// It was, and took a worker that was guaranteed to its lane.
+    pub(super) has_guaranteed_worker: bool,
     pub(super) at: At,
     pub(super) end: Option<Ended>,
     pub(super) passed: Passed,
@@ -351,7 +353,7 @@ impl Model {
         self.rouse();
     }
 
-    fn admit(&mut self) {
+    pub(super) fn admit(&mut self) {
         self.retire();
         self.note_heads();
         self.move_in();
@@ -368,7 +370,10 @@ impl Model {
                 self.admitted += 1;
                 let admitted = self.admitted;
                 let ready = At::Ready(admitted);
+                let (crew, lane) = (self.job_mut(id).crew, self.job_mut(id).lane);
+                let is_promised = self.promised_workers(crew, lane) > 0;
                 let job = self.job_mut(id);
+                job.has_guaranteed_worker = is_promised;
                 job.held = need;
                 job.admitted_as = Some(admitted);
                 let was = std::mem::replace(&mut job.at, ready);
@@ -381,72 +386,6 @@ impl Model {
             self.note_heads();
             self.move_in();
         }
-    }
-
-    pub(super) fn rouse(&mut self) {
-        for id in self.crew_ids() {
-            let (is_over, has_ready) = (self.is_over(id), self.ready(id) > 0);
-            let workers = &mut self.crews[id].as_mut().unwrap().workers;
-            let nobody_comes = workers.iter().all(|(_, doing)| *doing != Doing::Told);
-            let benched = workers.iter_mut().filter(|(_, doing)| *doing == Doing::Benched);
-            let mut called: Vec<_> = match is_over {
-                true => benched.collect(),
-                // The last of those of normal priority, or else the last of all.
-                false if has_ready && nobody_comes => {
-                    benched.max_by_key(|(id, _)| rank(*id) == Rank::Normal).into_iter().collect()
-                }
-                false => Vec::new(),
-            };
-            called.sort_by_key(|(id, _)| rank(*id) == Rank::Low);
-            for (worker, doing) in called {
-                *doing = Doing::Told;
-                self.told.push((Who::Worker { crew: id, id: *worker }, Verdict::Go));
-            }
-        }
-    }
-
-    pub(super) fn set_worker(&mut self, crew: usize, worker: Id, doing: Doing) {
-        let workers = &mut self.crew_mut(crew).workers;
-        workers.retain(|(id, _)| *id != worker);
-        workers.push((worker, doing));
-    }
-
-    pub(super) fn take(&mut self, crew: usize, worker: Id) -> Option<(Id, usize, u64)> {
-        let ready = |job: &&mut ModelJob| job.crew == crew && matches!(job.at, At::Ready(_));
-        let order = |job: &&mut ModelJob| if let At::Ready(nth) = job.at { nth } else { 0 };
-        let job = self.jobs.iter_mut().filter(ready).min_by_key(order)?;
-        job.at = At::Running;
-        let grant = (job.id, job.lane, job.need);
-        self.set_worker(crew, worker, Doing::Running(grant.0));
-        self.rouse();
-        Some(grant)
-    }
-
-    /// A worker that is here takes what is ready, or else what is admitted first.
-    pub(super) fn finish(&mut self, crew: usize, worker: Id) -> Option<(Id, usize, u64)> {
-        self.set_worker(crew, worker, Doing::Looking);
-        let ready = self.take(crew, worker);
-        self.admit();
-        let grant = ready.or_else(|| self.take(crew, worker));
-        self.rouse();
-        grant
-    }
-
-    pub(super) fn may_leave(&mut self, crew: usize, worker: Id) -> bool {
-        if !self.is_over(crew) {
-            return false;
-        }
-        self.crew_mut(crew).workers.retain(|(id, _)| *id != worker);
-        if self.crew(crew).workers.is_empty() {
-            let its = self.crew_mut(crew);
-            its.gave_limit_back = true;
-            its.lanes.values_mut().for_each(|lane| lane.terms.guaranteed_bytes = 0);
-            for id in std::mem::take(&mut self.crew_mut(crew).drainers) {
-                self.told.push((Who::Drainer { crew, id }, Verdict::Go));
-            }
-        }
-        self.settle();
-        true
     }
 
     pub(super) fn end(&mut self, id: Id, end: Ended) {

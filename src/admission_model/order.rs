@@ -3,7 +3,7 @@
 use crate::accounts::Terms;
 use crate::admission::Admission;
 use crate::answer::{LaneId, Offer, Request};
-use crate::bench::{Done, Grant};
+use crate::bench::{Done, Grant, Rank};
 use crate::cost::Cost;
 use crate::counts::Ended;
 use crate::crew::Crew;
@@ -31,7 +31,11 @@ fn offer(state: &mut State, crew: usize, lane: usize, bytes: u64) -> Offer {
 
 fn finish(state: &mut State, crew: usize, grant: Grant<u64>) -> Option<Grant<u64>> {
     let waited = std::time::Duration::ZERO;
-    state.finish(crew, Done { slot: grant.slot, ended: Ended::Completed, waited, ran: None })
+    state.finish(
+        crew,
+        Rank::Normal,
+        Done { slot: grant.slot, ended: Ended::Completed, waited, ran: None },
+    )
 }
 
 fn request(state: &mut State, bytes: u64) -> Option<u64> {
@@ -49,20 +53,20 @@ fn who_waits_when_the_last_but_one_lane_goes_is_passed_by_nobody() {
     for crew in [0, 1] {
         let lanes = vec![plan("default", Terms::PLAIN)];
         assert_eq!(state.attach(Crew::new(0), lanes), Ok(crew));
-        state.start_worker(crew);
+        state.start_worker(crew, Rank::Normal);
     }
     offer(&mut state, 0, 0, 32);
-    let grant = state.take(0).expect("a worker is free");
+    let grant = state.take(0, Rank::Normal).expect("a worker is free");
     state.set_time(Moment::at(100_000_000));
     assert!(finish(&mut state, 0, grant).is_none());
     let permit = request(&mut state, 30).expect("free");
     offer(&mut state, 0, 0, CAPACITY);
     state.close(1);
-    assert!(state.may_leave(1));
+    assert!(state.may_leave(1, Rank::Normal));
     state.detach(1);
     assert_eq!(request(&mut state, 10), None, "it came after the job");
     state.end_permit(permit);
-    assert_eq!(state.take(0).map(|grant| grant.bytes), Some(CAPACITY));
+    assert_eq!(state.take(0, Rank::Normal).map(|grant| grant.bytes), Some(CAPACITY));
 }
 
 /// Bytes that are guaranteed bring no worker: the one that is left is for the head that waits.
@@ -73,15 +77,15 @@ fn a_guarantee_of_bytes_does_not_take_the_worker_of_a_head_that_waits_for_bytes(
         let mut state = State::new(CAPACITY, 0);
         let lanes = vec![plan("default", Terms::PLAIN), plan("guaranteed", guarantee)];
         state.attach(Crew::new(0), lanes).expect("fits");
-        (0..workers).for_each(|_| state.start_worker(0));
+        (0..workers).for_each(|_| state.start_worker(0, Rank::Normal));
         let permit = request(&mut state, 20).expect("free");
         offer(&mut state, 0, 0, 50);
         offer(&mut state, 0, 1, 1);
-        let beside = state.take(0).map(|grant| grant.bytes);
+        let beside = state.take(0, Rank::Normal).map(|grant| grant.bytes);
         assert_eq!(beside, (workers == 2).then_some(1), "{workers} workers");
         assert_eq!(request(&mut state, 20), None, "the bytes are kept for the job");
         state.end_permit(permit);
-        assert_eq!(state.take(0).map(|grant| grant.bytes), Some(50));
+        assert_eq!(state.take(0, Rank::Normal).map(|grant| grant.bytes), Some(50));
     }
 }
 
@@ -99,7 +103,7 @@ fn submissions_that_leave_are_not_remembered_until_their_deadlines() {
     let mut state = State::new(CAPACITY, 0);
     let lanes = vec![LanePlan { limit_jobs: 1, ..plan("default", Terms::PLAIN) }];
     state.attach(Crew::new(0), lanes).expect("fits");
-    state.start_worker(0);
+    state.start_worker(0, Rank::Normal);
     let at = LaneId { crew: 0, lane: 0 };
     let expires = Moment::at(u64::MAX - 1);
     let offer = |state: &mut State| state.offer(at, Cost::new(CAPACITY), Moment::START, expires, 0);
@@ -129,11 +133,11 @@ fn a_wait_is_predicted_by_the_pace_at_which_jobs_leave() {
     let mut state = State::new(CAPACITY, 0);
     state.attach(Crew::new(0), vec![plan("default", Terms::PLAIN)]).expect("fits");
     let at = LaneId { crew: 0, lane: 0 };
-    state.start_worker(0);
+    state.start_worker(0, Rank::Normal);
     state.set_time(seconds(1));
     assert_eq!(state.predicted_wait(at), wait(0), "a worker is free");
     (0..10).for_each(|_| _ = offer(&mut state, 0, 0, 1));
-    let mut grant = state.take(0).expect("a worker is free");
+    let mut grant = state.take(0, Rank::Normal).expect("a worker is free");
     for second in 2..6 {
         state.set_time(seconds(second));
         grant = finish(&mut state, 0, grant).expect("more wait");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::model::{At, Doing, Id, Model, ModelJob, ModelPermit, Name, Who};
+use super::model::{At, Doing, Id, Model, ModelJob, ModelPermit, Name, Who, rank};
 use super::op::Op;
 use crate::admission::Admission;
 use crate::answer::{Growth, LaneId, Slot, Ticket};
@@ -153,7 +153,7 @@ impl Pair {
             }
             Op::StartWorker(crew) => {
                 let crew = pick(&open(model), crew)?;
-                real.start_worker(crew);
+                real.start_worker(crew, rank(id * 10));
                 model.set_worker(crew, id * 10, Doing::Looking);
                 model.settle();
             }

@@ -114,6 +114,7 @@ impl Pair {
             expires,
             came_after: 0,
             admitted_as: None,
+            has_guaranteed_worker: false,
             at: At::Over,
             end: None,
             passed: Passed::default(),

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use crate::accounts::Terms;
 use crate::admission::Admission;
 use crate::answer::LaneId;
-use crate::bench::Done;
+use crate::bench::{Done, Rank};
 use crate::cost::Cost;
 use crate::counts::Ended;
 use crate::crew::Crew;
@@ -50,7 +50,7 @@ impl Machine {
             newest_first_after: None,
         });
         state.attach(Crew::new(0), lanes.collect()).expect("fits");
-        (0..workers).for_each(|_| state.start_worker(0));
+        (0..workers).for_each(|_| state.start_worker(0, Rank::Normal));
         let used = vec![0; loads.len()];
         Machine {
             state,
@@ -72,7 +72,7 @@ impl Machine {
 
     fn start(&mut self) {
         while self.free_workers > 0
-            && let Some(grant) = self.state.take(0)
+            && let Some(grant) = self.state.take(0, Rank::Normal)
         {
             self.free_workers -= 1;
             let ends = self.now + self.loads[grant.lane].millis * MILLISECOND;
@@ -99,7 +99,7 @@ impl Machine {
         let waited = std::time::Duration::ZERO;
         let done = Done { slot, ended: Ended::Completed, waited, ran: None };
         self.free_workers += 1;
-        if let Some(grant) = self.state.finish(0, done) {
+        if let Some(grant) = self.state.finish(0, Rank::Normal, done) {
             self.free_workers -= 1;
             let ends = self.now + self.loads[grant.lane].millis * MILLISECOND;
             self.running.push((std::cmp::Reverse(ends), grant.lane, grant.bytes, grant.slot));
@@ -195,7 +195,7 @@ fn a_head_gets_its_turn_however_many_lanes_come_after_it() {
     };
     let mut state: Admission<u64, ()> = Admission::new(CAPACITY, 0);
     state.attach(Crew::new(0), vec![plan("old".into())]).expect("fits");
-    (0..2).for_each(|_| state.start_worker(0));
+    (0..2).for_each(|_| state.start_worker(0, Rank::Normal));
     let half = Cost::new(CAPACITY / 2);
     let offer = |state: &mut Admission<u64, ()>, lane, job| {
         state.offer(LaneId { crew: 0, lane }, half, Moment::at(0), Moment::NEVER, job)
@@ -208,10 +208,10 @@ fn a_head_gets_its_turn_however_many_lanes_come_after_it() {
     };
     // One worker never ends.
     offer(&mut state, 0, old);
-    state.take(0).expect("a worker is free");
+    state.take(0, Rank::Normal).expect("a worker is free");
     state.set_time(Moment::at(10_000 * MILLISECOND));
     add(&mut state, 0);
-    let mut grant = state.take(0).expect("the other worker is free");
+    let mut grant = state.take(0, Rank::Normal).expect("the other worker is free");
     offer(&mut state, 0, old);
     let mut ended: u64 = 0;
     while grant.job == new {
@@ -220,7 +220,7 @@ fn a_head_gets_its_turn_however_many_lanes_come_after_it() {
         state.set_time(Moment::at((10_000 + ended) * MILLISECOND));
         let (slot, waited) = (grant.slot, std::time::Duration::ZERO);
         let done = Done { slot, ended: Ended::Completed, waited, ran: None };
-        grant = state.finish(0, done).expect("jobs of new lanes wait");
+        grant = state.finish(0, Rank::Normal, done).expect("jobs of new lanes wait");
         assert!(ended < 1000, "the old lane's job never has its turn");
     }
     assert!(ended > 1, "no new lane came before it");

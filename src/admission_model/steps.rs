@@ -63,8 +63,9 @@ impl Pair {
         model.evict_what_never_fits();
         model.settle();
         for worker in 0..workers {
-            real.start_worker(slot);
-            model.set_worker(slot, id * 10 + Id::from(worker), Doing::Looking);
+            let worker = id * 10 + Id::from(worker);
+            real.start_worker(slot, rank(worker));
+            model.set_worker(slot, worker, Doing::Looking);
             model.settle();
         }
     }
@@ -149,6 +150,7 @@ impl Pair {
             expires,
             came_after: model.admitted,
             admitted_as: None,
+            has_guaranteed_worker: false,
             at: At::Over,
             end: None,
             passed: Passed::default(),
@@ -304,7 +306,8 @@ impl Pair {
         if let Doing::Running(id) = doing {
             let waited = Duration::from_nanos(id);
             let slot = self.slots[&id].slot;
-            let grant = real.finish(crew, Done { slot, ended, waited, ran: Some(waited) });
+            let grant =
+                real.finish(crew, rank(worker), Done { slot, ended, waited, ran: Some(waited) });
             self.slots.extend(grant.iter().map(|grant| (grant.job, slot_of(crew, grant))));
             let grant = grant.map(|grant| (grant.job, grant.lane, grant.bytes));
             model.end(id, ended);
@@ -313,20 +316,20 @@ impl Pair {
             return;
         }
         if doing == Doing::Told {
-            real.arrive(crew);
+            real.arrive(crew, rank(worker));
             model.set_worker(crew, worker, Doing::Looking);
         }
-        let grant = real.take(crew);
+        let grant = real.take(crew, rank(worker));
         self.slots.extend(grant.iter().map(|grant| (grant.job, slot_of(crew, grant))));
         let grant = grant.map(|grant| (grant.job, grant.lane, grant.bytes));
         assert_eq!(grant, model.take(crew, worker), "who is handed out first");
         if grant.is_some() {
             return;
         }
-        let leaves = real.may_leave(crew);
+        let leaves = real.may_leave(crew, rank(worker));
         assert_eq!(leaves, model.may_leave(crew, worker));
         if !leaves && stays_awake {
-            real.stay_awake(crew);
+            real.stay_awake(crew, rank(worker));
             model.set_worker(crew, worker, Doing::Told);
         } else if !leaves {
             real.bench(crew, Who::Worker { crew, id: worker }, rank(worker));

@@ -1,8 +1,10 @@
 //! What an executor decides on by itself, and what it says about it.
 
+use std::sync::mpsc::channel;
+
 use admit::{
-    Allocator, Budget, BuildError, Cost, CpuPolicy, Executor, GIB, KIB, MIB, Override, Reserve,
-    WORKERS_VARIABLE, WorkersSource,
+    Allocator, Budget, BuildError, Cost, CpuPolicy, Executor, GIB, KIB, LaneOptions, MIB, Override,
+    Reserve, WORKERS_VARIABLE, WorkersSource,
 };
 
 use crate::child;
@@ -360,4 +362,39 @@ fn workers_beyond_the_first_run_at_nice_10_and_the_others_as_the_program_does() 
     assert_eq!(nice_of(builder().nice_beyond(0)), [low; 6]);
     assert_eq!(nice_of(builder().nice_beyond(None)), [own; 6]);
     assert_eq!(nice(), own);
+}
+
+/// A light job on a worker of low priority beside a heavy one on the other would get next to nothing of
+/// the processor.
+#[test]
+#[cfg(target_os = "linux")]
+fn jobs_that_have_a_guaranteed_worker_have_it_at_normal_priority_whatever_runs() {
+    let _watch = watch!();
+    let own = nice();
+    let light = LaneOptions::new("light").guaranteed_workers(1);
+    let builder = Executor::builder().workers(3).budget(budget(100)).nice_beyond(1);
+    let executor = builder.lane(light).build().unwrap();
+    let light = executor.lane("light").unwrap();
+    // Both rested and busy: the worker that has just ended a job is the first to be asked.
+    for _ in 0..100 {
+        let (told, heavy) = channel();
+        let (let_go, go) = crossbeam_channel::bounded::<()>(0);
+        let jobs: Vec<_> = (0..2)
+            .map(|_| {
+                let (told, go) = (told.clone(), go.clone());
+                let work = move || {
+                    told.send(nice()).unwrap();
+                    go.recv().is_err()
+                };
+                executor.submit(Cost::new(1), work).unwrap()
+            })
+            .collect();
+        assert_eq!(light.submit(Cost::new(1), nice).unwrap().join().unwrap(), own);
+        let heavy: Vec<_> = (0..2).map(|_| heavy.recv().unwrap()).collect();
+        assert_eq!(heavy, [own.max(10); 2]);
+        drop(let_go);
+        for job in jobs {
+            job.join().unwrap();
+        }
+    }
 }
