@@ -16,8 +16,8 @@ const DISCARDED_AT_ONCE_BYTES: usize = 64 << 10;
 /// the connection one of few.
 const LEAST_BYTES: usize = 64 << 10;
 
-/// A connection that, when it is shut down, discards what still comes until the client has closed
-/// it too, or some time has passed.
+/// A connection that breaks when the client takes too little of its answer, and that, when it is shut down,
+/// discards what still comes until the client has closed it too, or some time has passed.
 ///
 /// A client whose upload is refused goes on sending until it has read the answer. Closing a socket
 /// in which unread bytes arrive makes the kernel send a reset, which can destroy the answer before

@@ -67,6 +67,14 @@ fn it_is_well_while_light_jobs_end() {
 }
 
 #[test]
+fn it_is_ill_when_its_executor_takes_no_more_jobs() {
+    let (executor, _light, _history, health) = executor();
+    executor.close();
+    let (status, why) = health.check();
+    assert!(status == 503 && why.contains("stopping"), "{status} {why}");
+}
+
+#[test]
 fn it_is_ill_when_no_light_job_fits_any_more() {
     let (executor, _light, _history, health) = executor();
     executor.budget().resize(MIB / 2, 0);
