@@ -5,7 +5,7 @@ use std::num::NonZero;
 use std::thread;
 use std::time::Duration;
 
-use admit::{Budget, BuildError, Executor, Lane, LaneOptions, MIB, Reserve};
+use admit::{Budget, BuildError, Executor, Lane, LaneOptions, MIB, Overtaking, Reserve};
 
 use crate::options::Options;
 
@@ -17,6 +17,9 @@ const MEDIUM_LOG_N: u8 = 16;
 /// Workers for light hashes alone. The system prefers them to the others, and the threads that handle
 /// connections as well.
 const LIGHT_WORKERS: usize = 1;
+/// How many later jobs may pass one that does not fit yet beside what runs: two large ones do not fit
+/// together, and a processor would be idle meanwhile.
+const OVERTAKING: u32 = 8;
 /// What waits besides uploads: bodies of hashes, which are small.
 const SMALL_BODIES_BYTES: u64 = 2 * MIB;
 /// How often the memory limit is looked at again, unless it is given.
@@ -71,10 +74,12 @@ fn budget(options: &Options) -> Result<Budget, BuildError> {
         Some(bytes) => Reserve::bytes(bytes),
         None => Reserve::fraction(0.125).at_least(72 * MIB),
     };
-    match options.memory {
+    let budget = match options.memory {
         Some(bytes) => Budget::new(bytes, reserve.of(bytes)?),
         None => Budget::detect_with(reserve),
-    }
+    }?;
+    budget.set_overtaking(Overtaking::at_most(OVERTAKING));
+    Ok(budget)
 }
 
 impl Lanes {

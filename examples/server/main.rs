@@ -27,6 +27,7 @@ mod metrics;
 mod options;
 mod plots;
 mod routes;
+mod runtime;
 mod serve;
 mod stop;
 mod watching;
@@ -40,7 +41,6 @@ use std::time::Instant;
 
 use admit::Executor;
 use clap::Parser;
-use tokio::runtime::{Builder, Runtime};
 
 use crate::history::History;
 use crate::lanes::Lanes;
@@ -67,14 +67,7 @@ fn main() -> ExitCode {
 /// Serves until it is told to stop, and says whether everything was answered.
 fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
     let executor = Arc::new(lanes::executor(options)?);
-    runtime(options)?.block_on(serve(&executor, options))
-}
-
-fn runtime(options: &Options) -> io::Result<Runtime> {
-    Builder::new_multi_thread()
-        .worker_threads(usize::from(options.async_workers))
-        .enable_all()
-        .build()
+    runtime::runtime(options.async_workers)?.block_on(serve(&executor, options))
 }
 
 async fn serve(executor: &Arc<Executor>, options: &Options) -> Result<bool, Box<dyn Error>> {
