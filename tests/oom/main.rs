@@ -5,8 +5,8 @@
 //! means something.
 //!
 //! `cargo test --test oom` runs each once, where control groups can be made.
-//! `-- --runs 20 --emulated --runs-emulated 5 --require` is what CI does: with it, whatever cannot
-//! be run is a failure. `-- --help` has the rest.
+//! `-- --runs 5 --emulated --require` is what CI does: with `--require`, whatever cannot be run is a
+//! failure. `-- --help` has the rest.
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod run;
