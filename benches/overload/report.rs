@@ -39,7 +39,7 @@ pub(crate) fn row(name: &str, result: &Result) -> String {
 }
 
 /// What has no column.
-pub(crate) fn details(name: &str, result: &Result) -> String {
+pub(crate) fn details(name: &str, result: &Result, two_threads: f64) -> String {
     let kinds: Vec<String> = Kind::ALL
         .into_iter()
         .skip(1)
@@ -48,8 +48,11 @@ pub(crate) fn details(name: &str, result: &Result) -> String {
             format!("{} {rate:.2}/s ({fair:.2} of its fair share)", kind.lane())
         })
         .collect();
+    let idle = result.idle.map_or(String::from("?"), |idle| format!("{idle:.2}"));
     let mut text = format!(
-        "{name}: {}; light alone {} ms, after the overload {} ms; the client took {:.2} processors",
+        "{name}: {}; light alone {} ms, after the overload {} ms; just before it two threads got \
+        {two_threads:.2} processors' worth of the heavy work done, with nothing else to do; of the \
+        processors the client took {:.2}, and {idle} were idle",
         kinds.join(", "),
         latency(result.alone_ms),
         latency(result.afterwards_ms),

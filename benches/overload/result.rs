@@ -38,6 +38,8 @@ pub(crate) struct Result {
     pub(crate) broken_uploads: usize,
     pub(crate) wrong: usize,
     pub(crate) client_cpu: f64,
+    /// Of two processors.
+    pub(crate) idle: Option<f64>,
     /// Requests that were accepted and lost when it was stopped, of how many.
     pub(crate) stopped: Option<(usize, usize, bool)>,
     pub(crate) first_loss: Option<String>,
@@ -158,6 +160,7 @@ impl Result {
             broken_uploads,
             wrong: honest().filter(is_wrong).count(),
             client_cpu: seen.client_cpu.as_secs_f64() / lasts,
+            idle: seen.idle.map(|part| part * PROCESSORS),
             stopped: seen.stopped.as_ref().map(|(records, ended)| {
                 let lost = records.iter().filter(|record| is_lost(record)).count();
                 let is_accepted =
@@ -185,7 +188,7 @@ fn rates(overload: &[Record], bodies: &Bodies, plan: Plan) -> ([f64; 5], [f64; 5
         rates[kind_of as usize] = right().count() as f64 / lasts;
         if kind_of != Kind::Light {
             // What these cost, which are smaller than the mean where small ones get in more easily.
-            let cpu: f64 = right().map(|record| cpu_of(record, bodies)).sum();
+            let cpu = right().fold(0.0, |sum, record| sum + cpu_of(record, bodies));
             fair[kind_of as usize] = cpu / lasts / share;
         }
     }

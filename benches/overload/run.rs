@@ -65,6 +65,7 @@ fn try_all(options: &Options) -> Result<bool, Failure> {
         let lasts = Duration::from_secs(options.seconds);
         let plan = Plan { per_second: options.rate, lasts, seed: options.seed + 100 * run };
         for service in &options.services {
+            let two_threads = capacity::of_two_threads(&bodies);
             let mut served = start(&hierarchy, *service, &server, options)?;
             let picture = match &options.screenshot {
                 Some(file) if *service == Service::Admit => Some(picture(&served, plan, file)?),
@@ -77,7 +78,7 @@ fn try_all(options: &Options) -> Result<bool, Failure> {
             let figures = Figures::of(&seen, &bodies, plan);
             let name = format!("{service:?}, {} requests/s", options.rate);
             println!("{}", report::row(&name, &figures));
-            details.push(report::details(&name, &figures));
+            details.push(report::details(&name, &figures, two_threads));
             if *service == Service::Admit {
                 broken.extend(unmet(&figures));
             }
@@ -120,8 +121,7 @@ fn print_costs(bodies: &Bodies) {
             );
         }
     }
-    let capacity = capacity::of_two_threads(bodies);
-    println!("two threads get {capacity:.2} processors' worth of the heavy ones done\n");
+    println!();
 }
 
 /// The example, built as its users build it.

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::bodies::Bodies;
 use crate::client::{Record, visit};
-use crate::cpu_time;
+use crate::cpu_time::{self, Machine};
 use crate::load::{self, Arrival};
 use crate::scrape::{self, Completed};
 use crate::served::Served;
@@ -44,6 +44,8 @@ pub(crate) struct Seen {
     /// Jobs that the service has run, where it is there to say.
     pub(crate) completed: Option<Completed>,
     pub(crate) client_cpu: Duration,
+    /// The part of the machine's time during the overload that nobody used.
+    pub(crate) idle: Option<f64>,
     /// The requests of the last phase, and whether the service ended well.
     pub(crate) stopped: Option<(Vec<Record>, bool)>,
 }
@@ -64,6 +66,7 @@ pub(crate) async fn run(
     }
     overload.append(&mut afterwards);
     let cpu_before = cpu_time::of_process();
+    let idle = tokio::spawn(idle_for(lasts));
     let mut overloaded = visits(served, bodies, overload, None).await?;
     let client_cpu = cpu_time::of_process() - cpu_before;
     let afterwards = overloaded.records.split_off(crowd.min(overloaded.records.len()));
@@ -77,9 +80,11 @@ pub(crate) async fn run(
         kills: 0,
         completed: None,
         client_cpu,
+        idle: None,
         stopped: None,
     };
     if seen.died_after.is_none() {
+        seen.idle = idle.await?;
         seen.completed = scrape::completed(served.address).await?;
         let last = load::overload(per_second, UNTIL_STOPPED + AFTER_STOPPED, seed + 2);
         let last = visits(served, bodies, last, Some(UNTIL_STOPPED)).await?;
@@ -89,6 +94,12 @@ pub(crate) async fn run(
     seen.peak_bytes = served.group.peak_bytes()?;
     seen.kills = served.group.kills()?;
     Ok(seen)
+}
+
+async fn idle_for(time: Duration) -> Option<f64> {
+    let before = Machine::now()?;
+    tokio::time::sleep(time).await;
+    Some(Machine::now()?.idle_since(before))
 }
 
 struct Visits {
