@@ -255,3 +255,35 @@ fn buckets(times: &Histogram<u64>) -> (f64, Vec<(f64, u64)>) {
         bounds.map(|(bound, up_to)| (bound, up_to - std::mem::replace(&mut before, up_to)));
     (times.mean() * times.len() as f64 / 1e6, buckets.collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Histograms are in microseconds, and what is made of them in seconds.
+    #[test]
+    fn a_time_is_in_the_bucket_of_its_seconds() {
+        let mut times = Histogram::new(2).unwrap();
+        for micros in [1_500, 1_500, 3_000_000, 20_000_000] {
+            times.record(micros).unwrap();
+        }
+        let (sum_seconds, buckets) = buckets(&times);
+        assert!((sum_seconds / 23.003 - 1.0).abs() < 0.01, "{sum_seconds}");
+        let filled: Vec<_> = buckets.into_iter().filter(|(_, count)| *count > 0).collect();
+        assert_eq!(filled, [(0.002, 2), (4.0, 1), (f64::INFINITY, 1)]);
+    }
+
+    #[test]
+    fn ends_have_their_names_in_snake_case() {
+        for ended in Ended::ALL {
+            let mut snake = String::new();
+            for letter in format!("{ended:?}").chars() {
+                if letter.is_uppercase() && !snake.is_empty() {
+                    snake.push('_');
+                }
+                snake.push(letter.to_ascii_lowercase());
+            }
+            assert_eq!(lane_and_end("lane", ended), [("lane", "lane"), ("ended", &*snake)]);
+        }
+    }
+}
