@@ -1,7 +1,8 @@
 //! What jobs tell to [tracing](https://docs.rs/tracing). Without the feature: nothing, at no cost.
 //!
 //! All of it is at level DEBUG and with the target `admit`. A subscriber is the user's code: it is called on
-//! the thread that submits, runs or ends a job, with no lock held, and if it panics there, that is caught.
+//! the thread that submits, runs or ends a job, with no lock held. What it panics with is dropped: the job goes
+//! on as if nobody listened, for it may have half of its way behind it, and a scope may count on its end.
 
 use crate::cost::Cost;
 use crate::error::{JoinError, Refused};
@@ -14,7 +15,7 @@ pub(crate) use off::{Trace, refused};
 
 #[cfg(feature = "tracing")]
 mod on {
-    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
     use std::time::Instant;
 
     use tracing::{Span, debug, debug_span};
@@ -31,8 +32,9 @@ mod on {
     impl Trace {
         pub(crate) fn of_job(lane: &str, cost: Cost) -> Trace {
             let (working_bytes, input_bytes) = (cost.working_bytes(), cost.input_bytes());
-            let span = debug_span!(target: "admit", "job", lane, working_bytes, input_bytes);
-            Trace { span, submitted: Instant::now() }
+            let span =
+                quietly(|| debug_span!(target: "admit", "job", lane, working_bytes, input_bytes));
+            Trace { span: span.unwrap_or_else(Span::none), submitted: Instant::now() }
         }
 
         /// Runs the job's closure. What it panics with goes on.
@@ -40,8 +42,12 @@ mod on {
             let started = Instant::now();
             let waited_us = started.duration_since(self.submitted).as_micros() as u64;
             self.tell(|| debug!(target: "admit", waited_us, "started"));
-            let result = self.span.in_scope(work);
+            let entered = quietly(|| self.span.enter());
+            // Caught here, because a subscriber that panics while the job's panic unwinds would abort.
+            let result = catch_unwind(AssertUnwindSafe(work));
             let ran_us = started.elapsed().as_micros() as u64;
+            quietly(|| drop(entered));
+            let result = result.unwrap_or_else(|payload| resume_unwind(payload));
             self.tell(|| debug!(target: "admit", ran_us, "completed"));
             result
         }
@@ -53,14 +59,31 @@ mod on {
         }
 
         fn tell(&self, event: impl FnOnce()) {
-            let told = catch_unwind(AssertUnwindSafe(|| self.span.in_scope(event)));
-            std::mem::forget(told);
+            // Not `in_scope`: an event that panics must not meet an exit that panics as well.
+            let entered = quietly(|| self.span.enter());
+            quietly(event);
+            quietly(|| drop(entered));
         }
+    }
+
+    impl Drop for Trace {
+        fn drop(&mut self) {
+            let span = std::mem::replace(&mut self.span, Span::none());
+            quietly(|| drop(span));
+        }
+    }
+
+    /// Calls the subscriber. `None` if that panics.
+    fn quietly<R>(call: impl FnOnce() -> R) -> Option<R> {
+        // A payload may panic when it is dropped.
+        catch_unwind(AssertUnwindSafe(call)).map_err(std::mem::forget).ok()
     }
 
     pub(crate) fn refused(lane: &str, cost: Cost, reason: &Refused) {
         let (working_bytes, input_bytes) = (cost.working_bytes(), cost.input_bytes());
-        debug!(target: "admit", lane, working_bytes, input_bytes, %reason, "refused");
+        let event =
+            || debug!(target: "admit", lane, working_bytes, input_bytes, %reason, "refused");
+        quietly(event);
     }
 }
 

@@ -148,3 +148,47 @@ fn a_wait_is_predicted_by_the_pace_at_which_jobs_leave() {
     state.set_time(seconds(30));
     assert_eq!(state.predicted_wait(at), wait(30), "all began at 0, and what was known is old");
 }
+
+/// Half of those who come before are outside, in a lane that has place for five.
+#[test]
+fn a_predicted_wait_counts_those_outside_and_is_none_when_a_worker_is_free() {
+    let seconds = |seconds: u64| Moment::at(seconds * 1_000_000_000);
+    let wait = std::time::Duration::from_secs;
+    let mut state = State::new(CAPACITY, 0);
+    let lanes = vec![LanePlan { limit_jobs: 5, ..plan("default", Terms::PLAIN) }];
+    state.attach(Crew::new(0), lanes).expect("fits");
+    let at = LaneId { crew: 0, lane: 0 };
+    state.start_worker(0, Rank::Normal);
+    (0..11).for_each(|_| _ = offer(&mut state, 0, 0, 1));
+    let mut grant = state.take(0, Rank::Normal).expect("a worker is free");
+    state.set_time(seconds(1));
+    assert_eq!(state.predicted_wait(at), wait(1), "the oldest has waited for as long");
+    state.set_time(seconds(2));
+    grant = finish(&mut state, 0, grant).expect("more wait");
+    let (inside, outside, running) = (5, 4, 1);
+    assert_eq!(state.predicted_wait(at), wait(inside + outside + running));
+    for _ in 0..9 {
+        grant = finish(&mut state, 0, grant).expect("more wait");
+    }
+    assert!(finish(&mut state, 0, grant).is_none());
+    for second in 2..6 {
+        state.set_time(seconds(second));
+        assert_eq!(state.predicted_wait(at), wait(0), "in second {second} the worker is free");
+    }
+}
+
+/// The look that is measured from is younger than the job that waits.
+#[test]
+fn a_wait_is_predicted_no_shorter_than_the_oldest_has_waited_if_nobody_leaves() {
+    let seconds = |seconds: u64| Moment::at(seconds * 1_000_000_000);
+    let mut state = State::new(CAPACITY, 0);
+    state.attach(Crew::new(0), vec![plan("default", Terms::PLAIN)]).expect("fits");
+    let at = LaneId { crew: 0, lane: 0 };
+    state.start_worker(0, Rank::Normal);
+    (0..2).for_each(|_| _ = offer(&mut state, 0, 0, 1));
+    state.take(0, Rank::Normal).expect("a worker is free");
+    for second in [20, 21] {
+        state.set_time(seconds(second));
+        assert_eq!(state.predicted_wait(at), std::time::Duration::from_secs(second));
+    }
+}
