@@ -388,8 +388,12 @@ impl<J, W> Crew<J, W> {
 
     fn first_crowded(&mut self) -> Option<(u64, usize)> {
         while let Some(&(seq, lane)) = self.crowded.first() {
-            let front = self.lanes.get(lane).and_then(|lane| lane.outside.front());
-            if front.is_some_and(|(first, _)| first == seq) {
+            // A place reserved in the lane may have grown since, and left its first no room there.
+            let lacks_only_waiting_bytes = self.lanes.get(lane).is_some_and(|queue| {
+                let front = queue.outside.front();
+                front.is_some_and(|(first, job)| first == seq && queue.has_room(job.input_bytes))
+            });
+            if lacks_only_waiting_bytes {
                 return Some((seq, lane));
             }
             self.crowded.pop_first();

@@ -37,10 +37,9 @@ impl<J, W> Admission<J, W> {
         let (before_bytes, input_bytes) = (before.input_bytes(), cost.input_bytes());
         let crew = self.crew_mut(at.crew);
         crew.change_reserved(at.lane, seq, before_bytes, input_bytes).map_err(Refusal::Full)?;
-        if input_bytes < before_bytes {
-            self.let_in(at);
-            self.settle();
-        }
+        // A larger place too: a lane whose first it leaves no room keeps nobody out any more.
+        self.let_in(at);
+        self.settle();
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use crate::accounts::Terms;
 use crate::admission::Admission;
-use crate::answer::{LaneId, Offer, Request};
+use crate::answer::{LaneId, Offer, Request, Ticket};
 use crate::bench::{Done, Grant, Rank};
 use crate::cost::Cost;
 use crate::counts::Ended;
@@ -123,6 +123,28 @@ fn submissions_that_leave_are_not_remembered_until_their_deadlines() {
     assert_eq!(state.crew(0).expiring(), 1);
     state.abort_waiting(0);
     assert_eq!(state.crew(0).expiring(), 0);
+}
+
+/// The first of a lane lacked only the executor's room; then a place in that lane grew, and it lacks
+/// room there too: it keeps nobody in another lane out.
+#[test]
+fn who_lacks_room_in_a_lane_keeps_nobody_out_of_others() {
+    let mut state = State::new(CAPACITY, 0);
+    let lane = |name| LanePlan { limit_input_bytes: 10, ..plan(name, Terms::PLAIN) };
+    state.attach(Crew::new(10), vec![lane("grows"), lane("other")]).expect("fits");
+    let [grows, other] = [0, 1].map(|lane| LaneId { crew: 0, lane });
+    let input = |bytes| Cost::new(0).input(bytes);
+    let offer = |state: &mut State, at, bytes| {
+        state.offer(at, input(bytes), Moment::START, Moment::NEVER, bytes)
+    };
+    let seq = state.reserve(grows, input(2), Moment::NEVER).expect("free");
+    let Offer::Accepted(_) = offer(&mut state, other, 4) else { panic!("there is room") };
+    let Offer::Outside(first) = offer(&mut state, grows, 6) else { panic!("4 bytes are left") };
+    let Offer::Outside(_) = offer(&mut state, other, 1) else { panic!("it came after the first") };
+    state.change_reserved(Ticket { at: grows, seq }, input(2), input(5)).expect("it came first");
+    assert_eq!(state.crew(0).waiting_bytes(), 10, "the other lane's job has moved up");
+    assert!(state.withdraw(first).is_some());
+    assert_eq!(state.crew(0).waiting_bytes(), 10);
 }
 
 /// One worker, a job a second: who comes now waits a second for each before it.
