@@ -176,6 +176,6 @@ pub use times::Times;
 pub use why::{Holder, HolderKind, Resource, Why};
 
 /// What README shows is compiled and run.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "axum"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
