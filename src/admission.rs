@@ -30,6 +30,7 @@ use crate::sys::clock::Moment;
 mod acquire;
 mod attach;
 mod hold;
+mod outside;
 mod reserve;
 mod resize;
 mod settle;
@@ -233,12 +234,6 @@ impl<J, W> Admission<J, W> {
         if expires <= self.accounts.now() { Err(Refusal::Expired) } else { Ok(bytes) }
     }
 
-    /// Names who is to be told when the job that stands outside gets its place.
-    pub(crate) fn wait(&mut self, ticket: Ticket, waiter: W) {
-        let lane = self.crew_mut(ticket.at.crew).lane_mut(ticket.at.lane);
-        lane.outside.get_mut(ticket.seq).expect("it was just put there").submitter = Some(waiter);
-    }
-
     /// Takes back a job that still stands outside. `None`: it has its place after all, or was
     /// refused and its submitter told.
     pub(crate) fn withdraw(&mut self, ticket: Ticket) -> Option<Refusal> {
@@ -290,7 +285,11 @@ impl<J, W> Admission<J, W> {
     /// Gives back the limit that a job met, and how long it waited.
     fn take_back(&mut self, ticket: Ticket) -> Option<(Limit, Duration)> {
         let (crew, accounts) = self.crew_and_accounts(ticket.at.crew);
-        let limit = crew.limit_met_by(ticket.at.lane, ticket.seq)?;
+        let Some(limit) = crew.limit_met_by(ticket.at.lane, ticket.seq) else {
+            // It waits for no more than to hear that it has its place.
+            self.tell_placed(ticket.at);
+            return None;
+        };
         let entry = crew.leave_outside(ticket.at.lane, ticket.seq, accounts)?;
         let waited = accounts.now().since(entry.since);
         self.effects.returned.push(entry.job);
@@ -436,8 +435,11 @@ impl<J, W> Admission<J, W> {
         let crew = self.crews[crew].as_mut().expect("its executor names it");
         crew.close(&mut self.accounts, |job, submitter| {
             effects.returned.push(job);
-            effects.told.extend(submitter.map(|waiter| (waiter, Verdict::Closed)));
+            effects.told.extend(submitter.map(|submitter| (submitter.waiter, Verdict::Closed)));
         });
+        for lane in crew.keys() {
+            crew.tell_placed(lane, &mut |waiter| effects.told.push((waiter, Verdict::Go)));
+        }
         self.settle();
     }
 
@@ -464,23 +466,6 @@ impl<J, W> Admission<J, W> {
 
     pub(crate) fn stop_waiting_for_end(&mut self, crew: usize, seq: u64) {
         self.crew_mut(crew).stop_waiting_for_end(seq);
-    }
-
-    // Places.
-
-    /// A place in a lane's line became free: those outside move up.
-    fn let_in(&mut self, at: LaneId) {
-        let told = &mut self.effects.told;
-        let crew = self.crews[at.crew].as_mut().expect("a place in it became free");
-        crew.let_in(at.lane, |waiter| told.push((waiter, Verdict::Go)));
-    }
-
-    /// The same in several lanes at once: the oldest of all those outside move up first.
-    fn let_in_everywhere(&mut self, crew: usize) {
-        self.crew_mut(crew).note_who_is_crowded();
-        for lane in self.crew(crew).keys() {
-            self.let_in(LaneId { crew, lane });
-        }
     }
 
     fn take_seq(&mut self) -> u64 {

@@ -12,7 +12,7 @@ use crate::effects::Verdict;
 use crate::error::Limit;
 use crate::intake::{CrewIntake, LaneIntake};
 use crate::line::Line;
-use crate::queue::{Entry, Queue};
+use crate::queue::{Entry, Queue, Submitter};
 use crate::sys::clock::Moment;
 
 mod ending;
@@ -114,10 +114,11 @@ impl<J, W> Crew<J, W> {
         self.closed
     }
 
-    /// Whether anybody might move up when a place in the lane becomes free.
+    /// Whether anybody might move up, or be told, when a place in the lane becomes free.
     #[inline]
     pub(crate) fn has_outside(&self, lane: usize) -> bool {
-        !self.lanes[lane].outside.is_empty() || !self.crowded.is_empty()
+        let queue = &self.lanes[lane];
+        !queue.outside.is_empty() || !queue.placed.is_empty() || !self.crowded.is_empty()
     }
 
     pub(crate) fn has_free_worker(&self) -> bool {
@@ -227,7 +228,12 @@ impl<J, W> Crew<J, W> {
 
     /// Takes a job out of its lane, for a free worker. Gives the submitter that may still wait for it.
     #[inline]
-    pub(crate) fn admit(&mut self, lane: usize, seq: u64, accounts: &mut Accounts) -> Option<W> {
+    pub(crate) fn admit(
+        &mut self,
+        lane: usize,
+        seq: u64,
+        accounts: &mut Accounts,
+    ) -> Option<Submitter<W>> {
         let queue = &mut self.lanes[lane];
         let entry = match queue.inside.remove(seq) {
             Some(entry) => {
@@ -339,6 +345,13 @@ impl<J, W> Crew<J, W> {
 
     #[inline]
     fn let_in_one_lane(&mut self, lane: usize, tell: &mut impl FnMut(W)) {
+        self.move_up(lane, tell);
+        if self.lanes[lane].is_placed_due() {
+            self.tell_placed(lane, tell);
+        }
+    }
+
+    fn move_up(&mut self, lane: usize, tell: &mut impl FnMut(W)) {
         while let Some((seq, entry)) = self.lanes[lane].outside.front() {
             let input_bytes = entry.input_bytes;
             if !self.lanes[lane].has_room(input_bytes) {
@@ -351,10 +364,19 @@ impl<J, W> Crew<J, W> {
             self.crowded.remove(&(seq, lane));
             let (_, mut entry) = self.lanes[lane].outside.pop().expect("it is the front");
             self.outside_jobs -= 1;
-            if let Some(submitter) = entry.submitter.take() {
-                tell(submitter);
+            match entry.submitter.take() {
+                Some(Submitter { waiter, is_told_at_once: true }) => tell(waiter),
+                Some(Submitter { waiter, .. }) => self.lanes[lane].placed.push(waiter),
+                None => {}
             }
             self.put_inside(lane, seq, entry);
+        }
+    }
+
+    /// Tells everybody in the lane who has a place.
+    pub(crate) fn tell_placed(&mut self, lane: usize, tell: &mut impl FnMut(W)) {
+        if let Some(queue) = self.lanes.get_mut(lane) {
+            queue.placed.drain(..).for_each(tell);
         }
     }
 

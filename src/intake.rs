@@ -192,6 +192,7 @@ mod tests {
                 limit_input_bytes: LIMIT_BYTES,
                 terms: Terms::PLAIN,
                 newest_first_after: None,
+                told_together: 1,
             };
             let mut machine = Machine {
                 state: Admission::new(30, 0),
@@ -258,7 +259,7 @@ mod tests {
                     match state.offer(at, cost, since, Moment::NEVER, job) {
                         Offer::Accepted(ticket) => Some(ticket),
                         Offer::Outside(ticket) if waits => {
-                            state.wait(ticket, SUBMITTER);
+                            state.wait(ticket, SUBMITTER, true);
                             Some(ticket)
                         }
                         Offer::Outside(ticket) => {
@@ -336,6 +337,7 @@ mod tests {
                 limit_input_bytes: 0,
                 terms: Terms::PLAIN,
                 newest_first_after: None,
+                told_together: 1,
             };
             machine.change(None, |state| state.add_lane(0, plan).expect("it fits"))
         };

@@ -9,6 +9,8 @@ use crate::error::BuildError;
 use crate::queue::LanePlan;
 
 const DEFAULT_CAPACITY: usize = 1024;
+/// So that the lane does not run empty before those who are told have come.
+const MOST_TOLD_TOGETHER: usize = 256;
 
 /// What a lane is to be like: its name, its bounds, its share and its guarantees.
 ///
@@ -186,6 +188,7 @@ impl LaneOptions {
             limit_input_bytes,
             terms: self.terms,
             newest_first_after: self.newest_first_after,
+            told_together: (self.capacity / 4).clamp(1, MOST_TOLD_TOGETHER),
         })
     }
 }

@@ -23,6 +23,16 @@ pub(crate) struct LanePlan {
     pub(crate) terms: Terms,
     /// From which wait of the oldest on the newest goes first.
     pub(crate) newest_first_after: Option<Duration>,
+    /// How many places are to have become free before submitters are told that they have theirs.
+    pub(crate) told_together: usize,
+}
+
+/// Whoever waits for a place.
+#[derive(Debug)]
+pub(crate) struct Submitter<W> {
+    pub(crate) waiter: W,
+    /// Whether it is told of its place at once, or may be told together with others.
+    pub(crate) is_told_at_once: bool,
 }
 
 /// How often somebody who waits was passed, and since when.
@@ -55,7 +65,7 @@ pub(crate) struct Entry<J, W> {
     /// From when on it must not start any more.
     pub(crate) expires: Moment,
     /// Whom to tell when a job that stands outside gets its place.
-    pub(crate) submitter: Option<W>,
+    pub(crate) submitter: Option<Submitter<W>>,
 }
 
 /// A bounded queue and the submitters that wait for a place in it.
@@ -71,6 +81,12 @@ pub(crate) struct Queue<J, W> {
     pub(crate) inside: Line<Entry<J, W>>,
     pub(crate) inside_bytes: u64,
     pub(crate) outside: Line<Entry<J, W>>,
+    /// Submitters whose jobs have got their places, and who have not been told.
+    ///
+    /// Told one by one, those at a full lane would come back with one job each, find it full again and
+    /// wait: a switch of threads for every job. Told together, they find room for many.
+    pub(crate) placed: Vec<W>,
+    told_together: usize,
     /// Of those who wait, who was passed: mostly nobody. Not in the entry, which is touched for
     /// every job.
     passed: BTreeMap<u64, Passed>,
@@ -106,6 +122,8 @@ impl<J, W> Queue<J, W> {
             inside: Line::new(),
             inside_bytes: 0,
             outside: Line::new(),
+            placed: Vec::new(),
+            told_together: plan.told_together,
             passed: BTreeMap::new(),
             newest_first_after,
             turn: None,
@@ -234,6 +252,17 @@ impl<J, W> Queue<J, W> {
         // Where the newest goes first there is no order for others to overtake in.
         let most = if self.may_choose() { 0 } else { usize::MAX };
         self.inside.entries().skip(1).take(most)
+    }
+
+    /// Whether those placed are to be told.
+    pub(crate) fn is_placed_due(&self) -> bool {
+        let free = self.limit_jobs - self.taken_places();
+        !self.placed.is_empty() && self.placed.len() + free >= self.told_together
+    }
+
+    /// Whether submitters may be told together.
+    pub(crate) fn tells_together(&self) -> bool {
+        self.told_together > 1
     }
 
     pub(crate) fn outside_bytes(&self) -> u64 {

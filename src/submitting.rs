@@ -65,7 +65,9 @@ where
         let entered = lane.begin_to_enter(Patience::Forever, cost, queued, Waiter::of_task);
         let stage = match entered {
             Ok(Entered::Inside(ticket)) => Stage::Decided(Ok(handle(&lane, job, ticket))),
-            Ok(Entered::Outside(ticket, waiter)) => Stage::Outside(Outside { job, ticket, waiter }),
+            Ok(Entered::Outside { ticket, waiter, .. }) => {
+                Stage::Outside(Outside { job, ticket, waiter })
+            }
             Err(reason) => {
                 trace::refused(lane.its_name(), cost, &reason);
                 Stage::Decided(Err(SubmitError { reason, work: job.take_back() }))

@@ -43,6 +43,10 @@ impl Waiter {
         Waiter { state: AtomicU8::new(WAITING), sleeper: Sleeper::Task(Mutex::new(None)) }
     }
 
+    pub(crate) fn is_of_task(&self) -> bool {
+        matches!(self.sleeper, Sleeper::Task(_))
+    }
+
     /// Makes ready for the next wait, after a verdict was received.
     pub(crate) fn reset(&self) {
         self.state.store(WAITING, Ordering::Relaxed);

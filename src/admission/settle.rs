@@ -39,7 +39,7 @@ impl<J, W> Admission<J, W> {
             let (crew, accounts) = self.crew_and_accounts(at.crew);
             let submitter = crew.admit(at.lane, claim.seq, accounts);
             let has_outside = crew.has_outside(at.lane);
-            self.effects.told.extend(submitter.map(|submitter| (submitter, Verdict::Go)));
+            self.effects.told.extend(submitter.map(|submitter| (submitter.waiter, Verdict::Go)));
             if has_outside {
                 self.let_in(at);
             }

@@ -101,7 +101,7 @@ impl<J, W> Admission<J, W> {
             self.effects.gone.push(Gone { job: entry.job, fate, place });
         } else if let Some(entry) = crew.leave_outside(at.lane, seq, accounts) {
             self.effects.returned.push(entry.job);
-            let told = entry.submitter.map(|waiter| (waiter, Verdict::Stalled));
+            let told = entry.submitter.map(|submitter| (submitter.waiter, Verdict::Stalled));
             self.effects.told.extend(told);
         }
         self.crew_mut(at.crew).lane_mut(at.lane).count(Ended::Stalled, waited, None);

@@ -5,6 +5,18 @@ use super::pair::Pair;
 use crate::effects::{Place, Verdict};
 
 impl Pair {
+    /// Those who have their places, and are put off until others have.
+    fn submitters_not_told(&self) -> Vec<Who> {
+        let mut placed = Vec::new();
+        for crew in self.model.crew_ids() {
+            for (lane, queue) in self.real.crew(crew).lanes() {
+                assert!(!queue.is_placed_due(), "nobody in lane {lane} is put off for longer");
+                placed.extend(queue.placed.iter().copied());
+            }
+        }
+        placed
+    }
+
     pub(super) fn check(&mut self) {
         let effects = self.real.take_effects();
         let once = effects.told.iter().filter(|(who, _)| !matches!(who, Who::Worker { .. }));
@@ -16,7 +28,20 @@ impl Pair {
             told.sort_by_key(|(who, _)| who.line());
             told
         };
-        assert_eq!(by_line(effects.told), by_line(std::mem::take(&mut self.model.told)), "told");
+        let mut told = std::mem::take(&mut self.model.told);
+        told.extend(self.placed.drain(..).map(|who| (who, Verdict::Go)));
+        self.placed = self.submitters_not_told();
+        told.retain(|(who, verdict)| !(*verdict == Verdict::Go && self.placed.contains(who)));
+        // Whom it may be put off for is told in no particular order.
+        let together = |(who, _): &(Who, Verdict)| who.is_told_together();
+        let (real_together, real): (Vec<_>, _) = effects.told.into_iter().partition(together);
+        let (together, told): (Vec<_>, _) = told.into_iter().partition(together);
+        assert_eq!(by_line(real), by_line(told), "told");
+        let by_id = |mut told: Vec<(Who, Verdict)>| {
+            told.sort_by_key(|(who, _)| who.id());
+            told
+        };
+        assert_eq!(by_id(real_together), by_id(together), "told, sooner or later");
         let by_age = |mut ids: Vec<Id>| {
             ids.sort_unstable();
             ids

@@ -43,6 +43,18 @@ impl Who {
             Who::Drainer { crew, .. } => (3, crew, 0),
         }
     }
+
+    pub(super) fn id(&self) -> Id {
+        match *self {
+            Who::Submitter { id, .. } | Who::Worker { id, .. } | Who::Drainer { id, .. } => id,
+            Who::Acquirer(id) => id,
+        }
+    }
+
+    /// Every second submitter may be told of its place a little later.
+    pub(super) fn is_told_together(&self) -> bool {
+        matches!(self, Who::Submitter { id, .. } if id % 2 == 1)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -21,6 +21,7 @@ fn plan(name: &str, terms: Terms) -> LanePlan {
         limit_input_bytes: 0,
         terms,
         newest_first_after: None,
+        told_together: 1,
     }
 }
 

@@ -50,6 +50,8 @@ pub(super) struct Pair {
     pub(super) drains: Vec<(usize, Id, u64)>,
     pub(super) places: Vec<(Id, Place)>,
     pub(super) told: Vec<Who>,
+    /// Submitters that have their places and have not been told.
+    pub(super) placed: Vec<Who>,
     pub(super) held_before: u64,
     /// Of jobs that a worker has fetched.
     pub(super) slots: BTreeMap<Id, Slot>,
@@ -69,6 +71,7 @@ impl Pair {
             drains: Vec::new(),
             places: Vec::new(),
             told: Vec::new(),
+            placed: Vec::new(),
             held_before: 0,
             slots: BTreeMap::new(),
         }
@@ -336,6 +339,11 @@ impl Pair {
                 }
             }
             Op::Look => {
+                for (id, ticket) in &self.tickets {
+                    if model.jobs.iter().any(|job| job.id == *id && job.at == At::Outside) {
+                        real.tell_at_once(*ticket);
+                    }
+                }
                 real.end_what_is_stalled();
                 while let Some((line, id)) = model.next_stalled() {
                     if line.is_none() {

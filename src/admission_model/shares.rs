@@ -48,6 +48,7 @@ impl Machine {
             limit_input_bytes: 0,
             terms: Terms { share: load.share, most_workers: load.most_workers, ..Terms::PLAIN },
             newest_first_after: None,
+            told_together: 1,
         });
         state.attach(Crew::new(0), lanes.collect()).expect("fits");
         (0..workers).for_each(|_| state.start_worker(0, Rank::Normal));
@@ -192,6 +193,7 @@ fn a_head_gets_its_turn_however_many_lanes_come_after_it() {
         limit_input_bytes: 0,
         terms: Terms::PLAIN,
         newest_first_after: None,
+        told_together: 1,
     };
     let mut state: Admission<u64, ()> = Admission::new(CAPACITY, 0);
     state.attach(Crew::new(0), vec![plan("old".into())]).expect("fits");

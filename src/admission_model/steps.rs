@@ -31,6 +31,7 @@ impl Pair {
             limit_input_bytes: *limit_input_bytes,
             terms: *terms,
             newest_first_after: None,
+            told_together: limit_jobs / 2,
         });
         let attached = real.attach(Crew::new(limit), plan.collect());
         if attached.is_ok() {
@@ -86,6 +87,7 @@ impl Pair {
             limit_input_bytes: limit,
             terms,
             newest_first_after,
+            told_together: 1,
         };
         let added = real.add_lane(crew, plan);
         // As the gate does, in the same step.
@@ -184,7 +186,9 @@ impl Pair {
         let Offer::Outside(ticket) = offer else { panic!("{offer:?}") };
         self.tickets.push((id, ticket));
         match patience {
-            Patience::Wait | Patience::OnCredit => real.wait(ticket, submitter),
+            Patience::Wait | Patience::OnCredit => {
+                real.wait(ticket, submitter, id % 2 == 0);
+            }
             Patience::Try => {
                 let refusal = Refusal::Full(model.limit_met(crew, lane));
                 assert_eq!(real.withdraw(ticket), Some(refusal));

@@ -5,9 +5,14 @@ use crate::accounts::{Accounts, Terms};
 use crate::answer::LaneId;
 use crate::counts::Ended;
 use crate::effects::{Effects, Fate, Gone, Place, Verdict};
+use crate::queue::Submitter;
 
 impl<J, W> Crew<J, W> {
-    pub(crate) fn close(&mut self, accounts: &mut Accounts, mut refuse: impl FnMut(J, Option<W>)) {
+    pub(crate) fn close(
+        &mut self,
+        accounts: &mut Accounts,
+        mut refuse: impl FnMut(J, Option<Submitter<W>>),
+    ) {
         self.closed = true;
         let now = accounts.now();
         self.crowded.clear();
@@ -62,7 +67,7 @@ impl<J, W> Crew<J, W> {
                 queue.count(Ended::RefusedNeverFits, now.since(entry.since), None);
                 self.outside_jobs -= 1;
                 effects.returned.push(entry.job);
-                let told = entry.submitter.map(|waiter| (waiter, Verdict::NeverFits));
+                let told = entry.submitter.map(|submitter| (submitter.waiter, Verdict::NeverFits));
                 effects.told.extend(told);
             }
         }

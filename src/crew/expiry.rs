@@ -65,7 +65,8 @@ impl<J, W> Crew<J, W> {
         } else {
             let entry = self.leave_outside(lane, seq, accounts)?;
             effects.returned.push(entry.job);
-            effects.told.extend(entry.submitter.map(|waiter| (waiter, Verdict::Expired)));
+            let told = entry.submitter.map(|submitter| (submitter.waiter, Verdict::Expired));
+            effects.told.extend(told);
             entry.since
         };
         self.lanes[lane].count(Ended::Expired, accounts.now().since(since), None);

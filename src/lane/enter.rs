@@ -1,7 +1,7 @@
 //! A job's way into its lane.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Lane;
 use crate::answer::{Offer, Refusal, Ticket};
@@ -11,6 +11,10 @@ use crate::error::Refused;
 use crate::job::Job;
 use crate::waiter::Waiter;
 use crate::waits::{self, Target};
+
+/// How long a thread waits to be told together with others that it has its place. It does not stay awake
+/// for that: those whom it waits for need the processor.
+const UNTIL_TOLD_AT_ONCE: Duration = Duration::from_millis(1);
 
 /// How long a submission may wait for its place.
 #[derive(Clone, Copy)]
@@ -24,7 +28,11 @@ pub(crate) enum Patience {
 pub(crate) enum Entered {
     Inside(Ticket),
     /// It waits for a place, and the waiter is told.
-    Outside(Ticket, Arc<Waiter>),
+    Outside {
+        ticket: Ticket,
+        waiter: Arc<Waiter>,
+        is_told_at_once: bool,
+    },
 }
 
 impl Lane {
@@ -37,8 +45,8 @@ impl Lane {
     ) -> Result<Ticket, Refused> {
         match self.begin_to_enter(patience, cost, job, Waiter::new)? {
             Entered::Inside(ticket) => Ok(ticket),
-            Entered::Outside(ticket, waiter) => {
-                self.wait_for_place(patience, cost, ticket, &waiter)
+            Entered::Outside { ticket, waiter, is_told_at_once } => {
+                self.wait_for_place(patience, cost, ticket, &waiter, is_told_at_once)
             }
         }
     }
@@ -72,8 +80,10 @@ impl Lane {
                 }
                 Patience::Forever | Patience::Until(_) => {
                     let waiter = Arc::new(new_waiter());
-                    state.wait(ticket, Arc::clone(&waiter));
-                    Ok(Entered::Outside(ticket, waiter))
+                    // A task does not look itself.
+                    let at_once = waiter.is_of_task();
+                    let is_told_at_once = state.wait(ticket, Arc::clone(&waiter), at_once);
+                    Ok(Entered::Outside { ticket, waiter, is_told_at_once })
                 }
             }
         });
@@ -86,6 +96,7 @@ impl Lane {
         cost: Cost,
         ticket: Ticket,
         waiter: &Waiter,
+        is_told_at_once: bool,
     ) -> Result<Ticket, Refused> {
         let deadline = match patience {
             Patience::Until(deadline) => Some(deadline),
@@ -95,7 +106,18 @@ impl Lane {
         let target = Target::Budget(self.shared.id().place.gate);
         let waiting = waits::begin_until(deadline, target);
         let is_circle = waiting.is_err();
-        let mut verdict = if is_circle { None } else { gate.wait(waiter, deadline) };
+        let wait = || {
+            if !is_told_at_once {
+                let a_while = Instant::now() + UNTIL_TOLD_AT_ONCE;
+                let verdict = waiter.sleep(Some(deadline.map_or(a_while, |end| end.min(a_while))));
+                if verdict.is_some() || deadline.is_some_and(|end| end <= a_while) {
+                    return verdict;
+                }
+                gate.change(|state| state.tell_at_once(ticket));
+            }
+            gate.wait(waiter, deadline)
+        };
+        let mut verdict = if is_circle { None } else { wait() };
         drop(waiting);
         if verdict.is_none() {
             let withdrawn = gate.change(|state| match is_circle {
