@@ -31,7 +31,7 @@ impl Pair {
             limit_input_bytes: *limit_input_bytes,
             terms: *terms,
             newest_first_after: None,
-            told_together: limit_jobs / 2,
+            told_together: *limit_jobs,
         });
         let attached = real.attach(Crew::new(limit), plan.collect());
         if attached.is_ok() {
