@@ -167,3 +167,39 @@ fn giving_up_at_the_moment_of_admission_loses_nothing() {
         assert_eq!(budget.ledger().held_bytes, 0);
     }
 }
+
+/// Submitters at a full lane are told together when several places are free. Here only one is, and no other
+/// will be: a thread looks itself, and so does one whose time is over.
+#[test]
+fn who_has_a_place_is_told_also_if_no_other_becomes_free() {
+    let _watch = watch!();
+    for timeout in [None, Some(Duration::from_micros(500))] {
+        let executor = builder(1, &budget(1)).capacity(40).build().unwrap();
+        let lane = executor.default_lane();
+        let first = Blocker::on(lane, 1);
+        let second = Blocker::waiting_on(lane, 1);
+        let waiting: Vec<_> =
+            (0..39).map(|_| executor.submit(Cost::new(1), || ()).unwrap()).collect();
+        let (placed, is_placed) = crossbeam_channel::bounded(1);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let handle = match timeout {
+                    None => lane.submit(Cost::new(1), || ()).unwrap(),
+                    Some(timeout) => loop {
+                        if let Ok(handle) = lane.submit_timeout(Cost::new(1), timeout, || ()) {
+                            break handle;
+                        }
+                    },
+                };
+                placed.send(handle).unwrap();
+            });
+            let stats = || executor.stats().lanes[0].clone();
+            until(|| stats().counts.refused_full > 0 || stats().blocked_submits > 0);
+            first.release();
+            let handle = is_placed.recv().unwrap();
+            second.release();
+            handle.join().unwrap();
+        });
+        waiting.into_iter().for_each(|handle| handle.join().unwrap());
+    }
+}
