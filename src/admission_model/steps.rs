@@ -187,7 +187,7 @@ impl Pair {
         self.tickets.push((id, ticket));
         match patience {
             Patience::Wait | Patience::OnCredit => {
-                real.wait(ticket, submitter, id % 2 == 0);
+                real.wait(ticket, submitter, id.is_multiple_of(2));
             }
             Patience::Try => {
                 let refusal = Refusal::Full(model.limit_met(crew, lane));

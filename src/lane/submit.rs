@@ -27,7 +27,8 @@ impl Lane {
     /// # Blocking
     ///
     /// Blocks while the lane is full. Those who wait get their places in the order of their
-    /// calls.
+    /// calls. A job may have its place for up to a millisecond before the call returns: several
+    /// callers are woken together.
     ///
     /// # Examples
     ///
