@@ -305,10 +305,12 @@ impl<T> Future for ScopedHandle<'_, T> {
             return Poll::Ready(self.join_in_place());
         }
         let first = self.task.is_none();
-        let task = Arc::clone(self.task.get_or_insert_with(|| Arc::new(Waiter::of_task())));
+        let task = self.task.clone().unwrap_or_else(|| Arc::new(Waiter::of_task()));
         // The waker before the job learns of it.
         let is_told = task.poll(context).is_ready()
             || first && !self.job().tell_when_finished(Arc::clone(&task));
+        // Not before: with a waker whose clone panics this poll has not been.
+        self.task = Some(task);
         if is_told {
             return Poll::Ready(self.take().expect("it has finished"));
         }

@@ -149,8 +149,11 @@ where
             Stage::Decided(Ok(handle)) => {
                 handle.cancel();
             }
-            Stage::Outside(Outside { ticket, .. }) if !self.lane.shared().was_forked() => {
+            Stage::Outside(Outside { job, ticket, .. }) if !self.lane.shared().was_forked() => {
+                // As a handle that cancels its job: one that runs already learns of it.
+                job.ask_to_cancel();
                 self.lane.shared().gate.change(|state| state.abandon(*ticket));
+                job.abandon();
             }
             Stage::Outside(_) | Stage::Decided(Err(_)) | Stage::Over => {}
         }

@@ -418,3 +418,47 @@ fn a_handle_whose_join_is_refused_cancels_its_job_if_that_was_said() {
     let counts = executor.stats().counts;
     assert_eq!((counts.completed, counts.cancelled), (2, 1));
 }
+
+/// Its job was handed to a worker while the submission still stood outside.
+#[test]
+fn a_submission_that_is_dropped_while_its_job_runs_tells_the_job_and_drops_its_value_there() {
+    let _watch = watch!();
+    let budget = budget(100);
+    let executor = builder(1, &budget).capacity(0).build().unwrap();
+    let blocker = Blocker::on(executor.default_lane(), 1);
+    let ((started, is_started), (go_on, may_go_on)) = (bounded(1), bounded::<()>(1));
+    let (held, is_held) = bounded(1);
+    let submitting = executor.default_lane().submit_async(Cost::new(50), move || {
+        started.send(()).unwrap();
+        may_go_on.recv().unwrap();
+        let is_cancelled = admit::Context::current().unwrap().is_cancelled();
+        OnDrop::new(move || held.send((is_cancelled, budget.ledger().held_bytes)).unwrap())
+    });
+    blocker.release();
+    is_started.recv().unwrap();
+    drop(submitting);
+    go_on.send(()).unwrap();
+    assert_eq!(is_held.recv().unwrap(), (true, 50));
+}
+
+#[test]
+fn a_waker_whose_clone_panics_leaves_the_next_poll_as_it_was() {
+    #[allow(unsafe_code)]
+    fn panics() -> Waker {
+        use std::task::{RawWaker, RawWakerVTable};
+        static TABLE: RawWakerVTable =
+            RawWakerVTable::new(|_| panic!("in a clone"), |_| (), |_| (), |_| ());
+        // SAFETY: the functions do nothing with the pointer.
+        unsafe { Waker::from_raw(RawWaker::new(std::ptr::null(), &TABLE)) }
+    }
+    let _watch = watch!();
+    let (executor, _) = executor(1, MIB);
+    let blocker = Blocker::on(executor.default_lane(), MIB);
+    let mut handle = executor.submit(Cost::new(MIB), || 7).unwrap();
+    let waker = panics();
+    let poll = || pin!(&mut handle).poll(&mut Context::from_waker(&waker)).is_pending();
+    assert!(catch_unwind(AssertUnwindSafe(poll)).is_err());
+    assert!(pin!(&mut handle).poll(&mut idle()).is_pending());
+    blocker.release();
+    assert_eq!(block_on(handle).unwrap(), 7);
+}
