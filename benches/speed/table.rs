@@ -26,7 +26,7 @@ pub(crate) fn begin(title: &str, figures: &str) {
     );
 }
 
-/// Samples each pool in turn, and prints a line for each of them. `scale`: of the first figure, for the reader.
+/// Samples each pool in turn, and prints a line for each of them.
 pub(crate) fn print(label: &str, rounds: u32, samples: &[(PoolName, Sample)]) {
     let mut figures = vec![Vec::new(); samples.len()];
     let mut order: Vec<usize> = (0..samples.len()).collect();
