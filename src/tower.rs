@@ -108,7 +108,8 @@ where
             Ok(place) => {
                 let reserved = Reserved { place: Arc::new(Mutex::new(Some(place))) };
                 request.extensions_mut().insert(reserved.clone());
-                Kind::Reserved { future: self.inner.call(request), _reserved: reserved }
+                let holding = Holding(reserved);
+                Kind::Reserved { future: self.inner.call(request), holding }
             }
             Err(reason) => Kind::Rejected { rejected: Some(Rejected::of(&self.lane, reason)) },
         };
@@ -129,6 +130,24 @@ impl Reserved {
     /// Takes the place. `None`: there is no layer, or it was taken.
     pub fn take(extensions: &Extensions) -> Option<Place> {
         extensions.get::<Reserved>()?.place.lock().take()
+    }
+}
+
+/// A place that nobody can take any more once the service has ended, whoever has a copy of the request's
+/// extensions.
+#[derive(Debug)]
+struct Holding(Reserved);
+
+impl Holding {
+    fn give_up(&self) {
+        let place = self.0.place.lock().take();
+        drop(place);
+    }
+}
+
+impl Drop for Holding {
+    fn drop(&mut self) {
+        self.give_up();
     }
 }
 
@@ -153,7 +172,7 @@ pin_project! {
     enum Kind<F> {
         // It holds the place as long as the service works: an extension goes with the request,
         // which may be consumed at once.
-        Reserved { #[pin] future: F, _reserved: Reserved },
+        Reserved { #[pin] future: F, holding: Holding },
         Rejected { rejected: Option<Rejected> },
     }
 }
@@ -166,8 +185,10 @@ where
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().kind.project() {
-            KindOf::Reserved { future, .. } => {
-                Poll::Ready(ready!(future.poll(context)).map_err(AdmitError::Service))
+            KindOf::Reserved { future, holding } => {
+                let output = ready!(future.poll(context));
+                holding.give_up();
+                Poll::Ready(output.map_err(AdmitError::Service))
             }
             KindOf::Rejected { rejected } => {
                 let rejected = rejected.take().expect("not polled after its output");

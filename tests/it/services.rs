@@ -120,6 +120,27 @@ fn a_place_that_nobody_takes_is_held_while_the_service_works() {
     assert_eq!(reserved_places(&executor), 0);
 }
 
+/// Neither a future that is kept after its output nor a copy of the extensions keeps the place.
+#[test]
+fn a_place_that_nobody_takes_is_given_up_when_the_service_has_ended() {
+    let _watch = watch!();
+    let executor = executor(1);
+    let copies = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let kept = Arc::clone(&copies);
+    let inner = service_fn(move |request: Request| {
+        kept.lock().unwrap().push(request.extensions().clone());
+        std::future::ready(Ok::<(), Infallible>(()))
+    });
+    let lane = executor.default_lane().clone();
+    let mut service = admit::tower::AdmitLayer::new(lane, cost).layer(inner);
+    let mut future = pin!(service.call(with_length("3")));
+    assert!(future.as_mut().poll(&mut idle()).is_ready());
+    assert_eq!(reserved_places(&executor), 0);
+    drop(service.call(with_length("3")));
+    assert_eq!(reserved_places(&executor), 0);
+    assert_eq!(copies.lock().unwrap().len(), 2);
+}
+
 fn async_gate() -> (Arc<tokio::sync::Semaphore>, Arc<tokio::sync::Semaphore>) {
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     (Arc::clone(&gate), gate)
