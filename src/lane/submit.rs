@@ -27,7 +27,7 @@ impl Lane {
     /// # Blocking
     ///
     /// Blocks while the lane is full. Those who wait get their places in the order of their
-    /// calls. A job may have its place for up to a millisecond before the call returns: several
+    /// calls. A job may have its place for about a millisecond before the call returns: several
     /// callers are woken together.
     ///
     /// # Examples
